@@ -1,0 +1,58 @@
+"""The cohort's mean, as a stream: one flat float64 sum, whatever the number of clients."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Mean(NamedTuple):
+    """What the server receives."""
+
+    delta: Tensor  # D: mean of the weighted deltas
+    buffers: Tensor  # mean of the clients' float buffers
+    counters: Tensor  # integer mean of the clients' counters
+
+
+class CohortMean:
+    """Mean over ``clients`` updates, added one by one in any order.
+
+    Each weighted vector is rounded to float32 *before* it is added in float64: a sum of few float32
+    numbers is then exact in float64 (unless they differ by more than about 2^27), so order and the
+    way clients are spread over workers do not matter. A float32 sum, or one of unrounded products,
+    depends on both.
+    """
+
+    def __init__(self, like: tuple[Tensor, Tensor, Tensor], clients: int) -> None:
+        self.sizes = [part.numel() for part in like]  # parameters, buffers, counters
+        self.clients = clients
+        self.total = torch.zeros(sum(self.sizes), dtype=torch.float64, device=like[0].device)
+
+    def add(self, delta: Tensor, buffers: Tensor, counters: Tensor, weight: float, share: float) -> None:
+        """Add one client.
+
+        ``share`` is its part of the cohort times the number of clients (1 in a uniform mean);
+        ``weight`` further scales its delta (uneven local work), never its buffers.
+        """
+        parts = self.total.split(self.sizes)
+        parts[0].add_(_rounded(delta, weight * share))
+        parts[1].add_(_rounded(buffers, share))
+        parts[2].add_(counters)
+
+    def mean(self, dtype: torch.dtype = torch.float32) -> Mean:
+        """D and the mean buffers of all that was added."""
+        delta, buffers, counters = (self.total / self.clients).split(self.sizes)
+        return Mean(delta.to(dtype), buffers.to(dtype), counters.to(torch.int64))
+
+
+def _rounded(value: Tensor, factor: float) -> Tensor:
+    """``factor * value`` in the precision of ``value``; exactly ``value`` at factor 1."""
+    return value if factor == 1 else factor * value
+
+
+def shares(sizes: list[int], weights: str) -> list[float]:
+    """Each client's part of the cohort times the number of clients: 1, or by its number of samples."""
+    if weights == "uniform":
+        return [1.0] * len(sizes)
+    total = sum(sizes)
+    return [len(sizes) * size / total for size in sizes]

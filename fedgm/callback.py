@@ -1,0 +1,46 @@
+"""The FedGM callback: fetches x, d and D, calls the server rule, writes back."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from fedgm.lightning import pl
+from fedgm.server import Plan, ServerRule, State
+
+
+@dataclass
+class ServerUpdate:
+    """One server round, handed to every callback that has an ``on_server_update`` hook."""
+
+    round: int  # t, from 1
+    x: Tensor  # x_t before the hook, x_{t+1} after it
+    delta: Tensor  # D, the cohort's mean delta
+    log: dict[str, float | int | None] = field(default_factory=dict[str, float | int | None])
+
+
+class FedGM(pl.Callback):
+    """Applies server momentum with the parameters of the current stage; d is carried over stage ends."""
+
+    def __init__(self, rule: ServerRule, plan: Plan) -> None:
+        self.rule = rule
+        self.plan = plan
+        self.state: State = {}
+
+    def on_server_update(self, trainer: pl.Trainer, pl_module: pl.LightningModule, update: ServerUpdate) -> None:
+        """Eq. 2 (or another rule) on the flat parameters."""
+        stage, hyper = self.plan.at(update.round)
+        state = self.state or self.rule.init(update.x)
+        update.x, self.state = self.rule.step(update.x, state, update.delta, hyper)
+        update.log["server/stage"] = stage
+        update.log["server/gain"] = self.rule.gain(hyper)
+        update.log |= {f"server/{name}": hyper.get(name) for name in ("eta", "beta", "nu")}
+        update.log["momentum/norm"] = self.state["d"].norm().item() if "d" in self.state else None
+
+    def state_dict(self) -> dict[str, Any]:
+        """d (and whatever else the rule keeps) is part of every checkpoint."""
+        return {"state": dict(self.state)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue with the momentum of the checkpoint."""
+        self.state = dict(state_dict["state"])

@@ -1,0 +1,1 @@
+"""Datasets, their split over clients, and the batches that clients see."""

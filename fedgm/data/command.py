@@ -1,0 +1,114 @@
+"""``fedgm data``: fetch a dataset ahead of time and look at its split."""
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from fedgm.data.cifar10_sources import Progress
+    from fedgm.data.dataset import Dataset
+
+
+@click.group()
+def data() -> None:
+    """Fetch datasets and look at how they are split over clients."""
+
+
+@data.command()
+@click.option(
+    "--source",
+    type=click.Choice(["auto", "local", "official", "mirror"]),
+    default="auto",
+    show_default=True,
+    help="Where to get it if it is not stored yet; auto tries the others in this order.",
+)
+@click.option("--root", metavar="DIR", help="Cache folder  [default: $FEDGM_DATA, else ~/.cache/fedgm].")
+@click.option("--show", is_flag=True, help="Draw the split over clients as a PNG.")
+@click.option("--clients", type=click.IntRange(min=1), default=100, show_default=True, help="For --show.")
+@click.option(
+    "--alpha", type=float, default=0.5, show_default=True, help="For --show: 0 one class each, inf IID."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="For --show.")
+@click.option("--out", metavar="FILE", default="partition.png", show_default=True, help="For --show.")
+def cifar10(
+    source: str, root: str | None, show: bool, clients: int, alpha: float, seed: int, out: str
+) -> None:
+    """Fetch CIFAR-10, verify it and store it as one array."""
+    from fedgm.data import cifar10 as dataset
+    from fedgm.errors import FedGMError
+
+    started = time.perf_counter()
+    try:
+        with _progress() as progress:
+            loaded = dataset.load(root, source, progress)
+        seconds = time.perf_counter() - started
+        click.echo(
+            f"CIFAR-10: {len(loaded.train_labels):,} + {len(loaded.test_labels):,} images, {seconds:.1f} s"
+        )
+        click.echo(f"stored:   {dataset.cache_folder(root) / dataset.FILE}")
+        click.echo("verified: SHA-256 of all four arrays")
+        if show:
+            click.echo(f"picture:  {_picture(loaded, clients, alpha, seed, out)}")
+    except FedGMError as error:
+        click.echo(f"error: {error}", err=True)
+        raise SystemExit(2) from error
+
+
+def _picture(dataset: "Dataset", clients: int, alpha: float, seed: int, out: str) -> str:
+    from fedgm.data.partition import dirichlet
+    from fedgm.data.picture import draw_partition
+
+    split = dirichlet(dataset.train_labels, clients, alpha, seed, min_samples=1)
+    title = f"CIFAR-10 over {clients} clients, Dirichlet alpha = {alpha:g}, seed {seed}"
+    return str(draw_partition(split, dataset.train_labels, dataset.classes, out, title))
+
+
+@contextmanager
+def _progress() -> "Generator[Progress]":
+    """A bar on a terminal, one line per step elsewhere; nothing at all when the array is stored already."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _plain_lines()
+        return
+
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    head = [TextColumn("{task.description:9}"), BarColumn()]
+    bars = {"download": Bar(*head, DownloadColumn(), TimeElapsedColumn(), console=console)}
+    counts = Bar(*head, MofNCompleteColumn(), TimeElapsedColumn(), console=console)
+    running: dict[str, int] = {}
+
+    def report(what: str, done: int, total: int | None) -> None:
+        bar = bars.get(what, counts)
+        if what not in running:
+            for other in {counts, *bars.values()} - {bar}:
+                other.stop()
+            bar.start()
+            running[what] = bar.add_task(what, total=total)
+        bar.update(running[what], completed=done, total=total)  # pyright: ignore[reportArgumentType]
+
+    try:
+        yield report
+    finally:
+        for bar in (counts, *bars.values()):
+            bar.stop()
+
+
+def _plain_lines() -> "Progress":
+    seen: set[tuple[str, int]] = set()
+
+    def report(what: str, done: int, total: int | None) -> None:
+        tenth = 10 * done // total if total else done // (20 << 20)
+        if (what, tenth) in seen:
+            return
+        seen.add((what, tenth))
+        amount = f"{done / 1e6:.0f} MB" if what == "download" else f"{done}/{total}"
+        click.echo(f"{what}: {amount}", err=True)
+
+    return report

@@ -1,0 +1,112 @@
+"""A labelled image set as plain arrays, and the two ways a profile makes it smaller."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedgm.draws import generator
+from fedgm.errors import DataError, require
+
+
+class Dataset(NamedTuple):
+    """Images stay uint8; ``mean`` and ``std`` are per channel, of values scaled to 0..1."""
+
+    train_images: NDArray[np.uint8]  # (N, H, W, 3)
+    train_labels: NDArray[np.int64]  # (N,)
+    test_images: NDArray[np.uint8]
+    test_labels: NDArray[np.int64]
+    classes: tuple[str, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+def channel_statistics(images: NDArray[np.uint8]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of each channel in 0..1 units, exact because counted, not summed."""
+    values = np.arange(256) / 255.0
+    mean: list[float] = []
+    std: list[float] = []
+    for channel in range(images.shape[-1]):
+        counts = np.bincount(images[..., channel].reshape(-1), minlength=256)
+        centre = float(counts @ values / counts.sum())
+        mean.append(centre)
+        # A constant channel has no spread; 1/255 keeps the normalised values finite.
+        std.append(max(float(np.sqrt(counts @ (values - centre) ** 2 / counts.sum())), 1 / 255))
+    return tuple(mean), tuple(std)
+
+
+def subset(dataset: Dataset, train: int | None, test: int | None, seed: int) -> Dataset:
+    """Keep ``train`` and ``test`` random samples with class shares kept; ``None`` keeps all."""
+    kept_train = _stratified(dataset.train_labels, train, seed, "train")
+    kept_test = _stratified(dataset.test_labels, test, seed, "test")
+    return dataset._replace(
+        train_images=dataset.train_images[kept_train],
+        train_labels=dataset.train_labels[kept_train],
+        test_images=dataset.test_images[kept_test],
+        test_labels=dataset.test_labels[kept_test],
+    )
+
+
+def pool(dataset: Dataset, resolution: int) -> Dataset:
+    """Average-pool the images to ``resolution`` squared; the statistics stay those of the full images."""
+    height, width = dataset.train_images.shape[1:3]
+    if height == width == resolution:
+        return dataset
+    divisors = [str(n) for n in range(1, height + 1) if height % n == 0 and width % n == 0]
+    require(
+        height == width and resolution > 0 and height % resolution == 0,
+        "data.resolution",
+        resolution,
+        f"images of {height}x{width} pool to {', '.join(divisors)}"
+        if height == width
+        else "images are not square",
+        f"data.resolution={height // 2 if height % 2 == 0 else height}",
+    )
+    return dataset._replace(
+        train_images=_pool(dataset.train_images, height // resolution),
+        test_images=_pool(dataset.test_images, height // resolution),
+    )
+
+
+def check(dataset: Dataset, origin: str) -> Dataset:
+    """Return ``dataset`` if its arrays fit together, else say which of them do not."""
+    for split in ("train", "test"):
+        images: NDArray[Any] = getattr(dataset, f"{split}_images")
+        labels: NDArray[Any] = getattr(dataset, f"{split}_labels")
+        if len(images) != len(labels) or len(labels) == 0:
+            raise DataError(f"{origin}: {len(images)} {split} images but {len(labels)} labels")
+        if labels.min() < 0 or labels.max() >= len(dataset.classes):
+            raise DataError(
+                f"{origin}: {split} labels run from {labels.min()} to {labels.max()}, "
+                f"but there are {len(dataset.classes)} classes, numbered from 0"
+            )
+    return dataset
+
+
+def _stratified(
+    labels: NDArray[np.int64], keep: int | None, seed: int, split: str
+) -> slice | NDArray[np.int64]:
+    total = len(labels)
+    if keep is None or keep == total:
+        return slice(None)
+    key = f"data.{split}_samples"
+    require(1 <= keep <= total, key, keep, f"1..{total}, or null for all", f"{key}={total}")
+    shuffled = generator(seed, f"subset-{split}").permutation(total)
+    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    sizes = np.bincount(labels)
+    rank = np.arange(total) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    # Every class is read at its own even pace, so any prefix holds the classes in their proportions.
+    pace = (rank + 0.5) / np.repeat(sizes, sizes)
+    return np.sort(by_class[np.argsort(pace, kind="stable")[:keep]])
+
+
+def _pool(images: NDArray[np.uint8], factor: int) -> NDArray[np.uint8]:
+    count, height, width, channels = images.shape
+    blocks = images.reshape(count, height // factor, factor, width // factor, factor, channels)
+    # Adding shifted slices keeps numpy on long strides: several times quicker than a sum over two axes.
+    total = np.zeros((count, height // factor, width // factor, channels), np.uint32)
+    for row in range(factor):
+        for column in range(factor):
+            total += blocks[:, :, row, :, column]
+    area = factor * factor
+    return ((total + area // 2) // area).astype(np.uint8)

@@ -1,0 +1,31 @@
+"""Errors that a user can act on: what failed, with which value, what is allowed, what to type."""
+
+
+class FedGMError(Exception):
+    """Shown to the user as its message alone, without a traceback."""
+
+
+class ConfigError(FedGMError, ValueError):
+    """A configuration value outside its range, named by the whole key that the user typed."""
+
+    def __init__(self, key: str, value: object, allowed: str, hint: str) -> None:
+        self.key, self.value, self.allowed, self.hint = key, value, allowed, hint
+        super().__init__(f"{key}={value} is not allowed: {allowed}. Try {hint}")
+
+    def __reduce__(self) -> tuple[type["ConfigError"], tuple[str, object, str, str]]:
+        """Survive the way back from a joblib worker."""
+        return type(self), (self.key, self.value, self.allowed, self.hint)
+
+
+class DataError(FedGMError):
+    """Data that cannot be had, read or split as asked."""
+
+
+class RunLockedError(FedGMError):
+    """Another process is working in the run folder."""
+
+
+def require(ok: bool, key: str, value: object, allowed: str, hint: str) -> None:
+    """Raise :class:`ConfigError` unless ``ok``."""
+    if not ok:
+        raise ConfigError(key, value, allowed, hint)

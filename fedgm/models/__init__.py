@@ -1,0 +1,1 @@
+"""Image classifiers sized for CIFAR-10; any other one comes by ``_target_``."""

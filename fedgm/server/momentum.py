@@ -1,0 +1,107 @@
+"""Eq. 2: the FedGM server step, and what one choice of (eta, beta, nu) means."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, isfinite, sqrt
+from typing import NamedTuple, Protocol, Self, TypeVar
+from warnings import warn
+
+from torch import Tensor, zeros_like
+
+from fedgm.errors import require
+from fedgm.server.rule import Hyper, State
+
+
+class Momentum(NamedTuple):
+    """Server hyperparameters of one stage, named as in the paper."""
+
+    eta: float  # server learning rate
+    beta: float  # momentum factor, 0 <= beta < 1
+    nu: float  # instant discount: 0 is FedAvg, 1 is FedAvgM, beta is FedNAG
+
+
+class Vector(Protocol):
+    """What Eq. 2 needs of x, d and D: a float, a numpy array and a tensor all have it."""
+
+    def __add__(self, other: Self, /) -> Self: ...
+    def __sub__(self, other: Self, /) -> Self: ...
+    def __rmul__(self, other: float, /) -> Self: ...
+
+
+V = TypeVar("V", bound=Vector)
+
+
+def server_step(x: V, d: V, delta: V, m: Momentum) -> tuple[V, V]:
+    """Eq. 2. Return ``(x_{t+1}, d_{t+1})``; the arguments are left untouched.
+
+    ``d`` is *damped*: it averages updates, it does not sum them as ``torch.optim.SGD`` or Flower's
+    ``FedAvgM`` do. A summing server with rate ``lr`` equals ``eta = lr / (1 - beta)``.
+    """
+    d_next = (1 - m.beta) * delta + m.beta * d
+    h_next = (1 - m.nu) * delta + m.nu * d_next
+    return x - m.eta * h_next, d_next
+
+
+def gain(m: Momentum) -> float:
+    """What the first update (d_0 = 0) is multiplied by: ``eta (1 - beta nu)``."""
+    return m.eta * (1 - m.beta * m.nu)
+
+
+def momentum_constant(m: Momentum) -> float:
+    """W1 = eta beta nu / (1 - beta), which Eq. 3 keeps constant over stages."""
+    return m.eta * m.beta * m.nu / (1 - m.beta)
+
+
+def staged_beta(W1: float, eta: float, nu: float) -> float:
+    """The beta that keeps W1 at a new eta (Eq. 3): ``W1 / (W1 + eta nu)``."""
+    return W1 / (W1 + eta * nu)
+
+
+def staged_beta_nesterov(W1: float, eta: float) -> float:
+    """The beta that keeps W1 where nu follows beta (FedNAG): the positive root of eta b^2 + W1 b = W1."""
+    return (-W1 + sqrt(W1 * W1 + 4 * eta * W1)) / (2 * eta)
+
+
+@dataclass(frozen=True)
+class GeneralMomentum:
+    """FedGM as a server rule; ``nu_is_beta`` ties nu to beta when a stage drops (FedNAG)."""
+
+    eta: float
+    beta: float
+    nu: float
+    nu_is_beta: bool = False
+
+    def __post_init__(self) -> None:
+        require(0 < self.eta < inf, "algorithm.eta", self.eta, "a positive number", "algorithm.eta=1.0")
+        require(0 <= self.beta < 1, "algorithm.beta", self.beta, "0 <= beta < 1", "algorithm.beta=0.9")
+        require(isfinite(self.nu), "algorithm.nu", self.nu, "a finite number, usually in [0, 1]", "algorithm.nu=0.9")
+        if not 0 <= self.nu <= 1:
+            warn(f"algorithm.nu={self.nu} lies outside [0, 1]: legal, used as it is", stacklevel=2)
+
+    @property
+    def hyper(self) -> Hyper:
+        """The triple of the first round."""
+        return {"eta": self.eta, "beta": self.beta, "nu": self.nu}
+
+    def follow(self, eta: float, first: float) -> Hyper:
+        """The triple at ``eta`` that keeps the W1 which (beta, nu) have at the ``first`` eta."""
+        W1 = momentum_constant(Momentum(first, self.beta, self.nu))
+        if W1 == 0 or eta == first:  # without momentum, or without a drop, beta has nothing to follow
+            return {"eta": eta, "beta": self.beta, "nu": self.nu}
+        if self.nu_is_beta:
+            beta = staged_beta_nesterov(W1, eta)
+            return {"eta": eta, "beta": beta, "nu": beta}
+        return {"eta": eta, "beta": staged_beta(W1, eta, self.nu), "nu": self.nu}
+
+    def gain(self, hyper: Mapping[str, float]) -> float:
+        """First-round gain of the triple."""
+        return gain(Momentum(**hyper))
+
+    def init(self, x: Tensor) -> State:
+        """d_0 = 0, no bias correction."""
+        return {"d": zeros_like(x)}
+
+    def step(self, x: Tensor, state: State, delta: Tensor, hyper: Hyper) -> tuple[Tensor, State]:
+        """Eq. 2 on flat parameters."""
+        x_next, d_next = server_step(x, state["d"], delta, Momentum(**hyper))
+        return x_next, {"d": d_next}

@@ -1,0 +1,36 @@
+"""What every server rule offers: state in, state out, nothing hidden."""
+
+from typing import Protocol
+
+from torch import Tensor
+
+Hyper = dict[str, float]  # what a schedule may change from round to round; "eta" is always there
+State = dict[str, Tensor]  # flat tensors; the momentum is called "d"
+
+
+class ServerRule(Protocol):
+    """Turns the cohort's mean update D into the next global model.
+
+    A rule is a frozen dataclass in one file, and one yaml that names it by ``_target_``.
+    """
+
+    @property
+    def hyper(self) -> Hyper:
+        """Its values in the first round."""
+        ...
+
+    def follow(self, eta: float, first: float) -> Hyper:
+        """Its values in a stage of rate ``eta``, when the first stage has rate ``first``."""
+        ...
+
+    def gain(self, hyper: Hyper) -> float:
+        """What the first update is multiplied by, or nan where that has no meaning."""
+        ...
+
+    def init(self, x: Tensor) -> State:
+        """State before the first round, for flat parameters ``x``."""
+        ...
+
+    def step(self, x: Tensor, state: State, delta: Tensor, hyper: Hyper) -> tuple[Tensor, State]:
+        """``(x_{t+1}, state_{t+1})``; the arguments are left untouched."""
+        ...

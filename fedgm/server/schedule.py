@@ -1,0 +1,99 @@
+"""Eq. 3: stages of constant (eta, beta, nu), and the plan of a run made of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import floor
+from typing import NamedTuple, Protocol
+
+from fedgm.errors import require
+from fedgm.server.momentum import GeneralMomentum
+from fedgm.server.rule import Hyper, ServerRule
+
+
+class Stage(NamedTuple):
+    """``rounds`` server rounds at constant hyperparameters."""
+
+    rounds: int
+    hyper: Hyper
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which hyperparameters hold in which round."""
+
+    stages: tuple[Stage, ...]
+
+    @property
+    def ends(self) -> list[int]:
+        """The last round of each stage; the last end is T."""
+        return list(accumulate(s.rounds for s in self.stages))
+
+    def at(self, t: int) -> tuple[int, Hyper]:
+        """Stage number (from 1) and hyperparameters of round ``t`` (from 1)."""
+        for number, (end, stage) in enumerate(zip(self.ends, self.stages, strict=True), start=1):
+            if t <= end:
+                return number, stage.hyper
+        raise ValueError(
+            f"round {t} has no stage: the schedule's {len(self.stages)} stages end after round "
+            f"{self.ends[-1]}. Set rounds={self.ends[-1]}, or lengthen the last stage."
+        )
+
+
+class Schedule(Protocol):
+    """Makes the plan of a run; one small class and one yaml each."""
+
+    def plan(self, rounds: int, rule: ServerRule) -> Plan:
+        """The stages of ``rounds`` rounds for this rule."""
+        ...
+
+
+def stage_ends(rounds: int, etas: Sequence[float]) -> list[int]:
+    """Ends of stages with T_s eta_s constant (Eq. 3).
+
+    The *cumulative* length T (1/eta_1 + ... + 1/eta_s) / sum(1/eta) is rounded half up; only this
+    gives the lines drawn in Figures 2 and 8 (rounding each stage, floor and ceil all miss them).
+    """
+    inverse = [1 / eta for eta in etas]
+    total = sum(inverse)
+    return [floor(rounds * part / total + 0.5) for part in accumulate(inverse)][:-1] + [rounds]
+
+
+def multistage(rounds: int, etas: Sequence[float], beta: float, nu: float) -> list[Stage]:
+    """Multistage FedGM (Alg. 3) from the first stage's beta: W1 exact, W2 up to rounding."""
+    return list(Multistage(etas).plan(rounds, GeneralMomentum(etas[0], beta, nu)).stages)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """One stage: the rule's own values in every round."""
+
+    def plan(self, rounds: int, rule: ServerRule) -> Plan:
+        """A single stage of all rounds."""
+        return Plan((Stage(rounds, rule.hyper),))
+
+
+@dataclass(frozen=True)
+class Multistage:
+    """Stages at the given etas; lengths and betas follow from Eq. 3."""
+
+    etas: Sequence[float]
+
+    def plan(self, rounds: int, rule: ServerRule) -> Plan:
+        """Lengths from W2, betas from W1; an empty stage is an error."""
+        etas = [float(eta) for eta in self.etas]
+        ok = bool(etas) and min(etas) > 0 and etas == sorted(etas, reverse=True)
+        hint = "schedule.etas=[2.0,1.0,0.5]"
+        require(ok, "schedule.etas", etas, "positive numbers that never increase (Eq. 3)", hint)
+        ends = stage_ends(rounds, etas)
+        lengths = [end - start for start, end in zip([0, *ends], ends, strict=False)]
+        need = next(n for n in range(rounds, rounds + 10**6) if _lengths_positive(n, etas))
+        require(min(lengths) > 0, "rounds", rounds, f"stages {lengths} contain an empty one", f"rounds={need}")
+        hypers = [rule.follow(eta, first=etas[0]) for eta in etas]
+        return Plan(tuple(Stage(n, hyper) for n, hyper in zip(lengths, hypers, strict=True)))
+
+
+def _lengths_positive(rounds: int, etas: Sequence[float]) -> bool:
+    """Whether every stage gets a round."""
+    ends = stage_ends(rounds, etas)
+    return all(a < b for a, b in zip([0, *ends], ends, strict=False))

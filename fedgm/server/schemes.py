@@ -1,0 +1,47 @@
+"""Other people's momentum schemes as server rules in their own parameters: ``_target_`` of a yaml each.
+
+Each is FedGM at the converted (eta, beta, nu); :mod:`fedgm.server.conversions` has the formulas.
+"""
+
+from fedgm.server import conversions
+from fedgm.server.momentum import GeneralMomentum
+
+
+def fedavgm_summed(lr: float, beta: float) -> GeneralMomentum:
+    """FedAvgM of Hsu 2019, Flower and TFF: ``v = beta v + D; x -= lr v``."""
+    return GeneralMomentum(*conversions.fedavgm_summed(lr, beta))
+
+
+def nesterov_summed(lr: float, beta: float) -> GeneralMomentum:
+    """FedMom, DiLoCo's outer step: ``v = beta v + D; x -= lr (D + beta v)``; nu stays tied to beta."""
+    return GeneralMomentum(*conversions.nesterov_summed(lr, beta), nu_is_beta=True)
+
+
+def snv(a: float, b1: float, b2: float) -> GeneralMomentum:
+    """Synthesised Nesterov Variants: ``s' = s - a D + b1 (s - s_prev); x = s' + b2 (s' - s)``."""
+    return GeneralMomentum(*conversions.snv(a, b1, b2))
+
+
+def triple(L: float, kappa: float) -> GeneralMomentum:
+    """Triple Momentum for smoothness L and condition number kappa."""
+    return GeneralMomentum(*conversions.triple(L, kappa))
+
+
+def robust(L: float, kappa: float, r: float) -> GeneralMomentum:
+    """Robust Momentum; r trades triple momentum's speed for gradient descent's tolerance of noise."""
+    return GeneralMomentum(*conversions.robust(L, kappa, r))
+
+
+def pid(kP: float, kI: float, kD: float) -> GeneralMomentum:
+    """A PID controller on the error -D."""
+    return GeneralMomentum(*conversions.pid(kP, kI, kD))
+
+
+def pid_opt(a: float, r: float, Kd: float) -> GeneralMomentum:
+    """The PID optimiser: ``V = a V - r D; W = a W + (1-a)(D - D_prev); x += V + Kd W``."""
+    return GeneralMomentum(*conversions.pid_opt(a, r, Kd))
+
+
+def accsgd(delta: float, kappa: float, xi: float, eps: float = 0.7) -> GeneralMomentum:
+    """AccSGD, also called ASGD."""
+    return GeneralMomentum(*conversions.accsgd(delta, kappa, xi, eps))

@@ -1,0 +1,41 @@
+"""The paper's theorems as a diagnostic: conditions, bounds, rates, and a quadratic to hold them against."""
+
+from fedgm.theory.bounds import corollary, diagnose, theorem1, theorem2, theorem3
+from fedgm.theory.estimate import Estimate, Spread, gradient_spread, measure
+from fedgm.theory.hessian import Curvature, hessian_norm
+from fedgm.theory.quadratic import Quadratic, make_quadratic, simulate, simulate_autonomous
+from fedgm.theory.report import render, verdict
+from fedgm.theory.setting import Problem, Setting, Symbols, TheoryStage, symbols, theory_stages
+from fedgm.theory.statement import Bound, Condition, Rate, Report, Variant, rate
+
+__all__ = [
+    "Bound",
+    "Condition",
+    "Curvature",
+    "Estimate",
+    "Problem",
+    "Quadratic",
+    "Rate",
+    "Report",
+    "Setting",
+    "Spread",
+    "Symbols",
+    "TheoryStage",
+    "Variant",
+    "corollary",
+    "diagnose",
+    "gradient_spread",
+    "hessian_norm",
+    "make_quadratic",
+    "measure",
+    "rate",
+    "render",
+    "simulate",
+    "simulate_autonomous",
+    "symbols",
+    "theorem1",
+    "theorem2",
+    "theorem3",
+    "theory_stages",
+    "verdict",
+]

@@ -1,0 +1,108 @@
+"""L, sigma_l, sigma_g and f(x_0) of a real model, measured at its present weights.
+
+They are local measurements, where the theorems ask for constants over all x: L is the curvature of
+the mean objective *here*, hence a lower estimate, and so are the sigmas if they grow elsewhere.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from fedgm.errors import FedGMError
+from fedgm.theory.hessian import Batch, Curvature, Loss, evaluating, gradient, hessian_norm
+from fedgm.theory.setting import Problem
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The mean loss and the two kinds of gradient spread."""
+
+    f0: float
+    sigma_l: float
+    sigma_g: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the theorems need to know of a model; f* is taken as 0, the least that a loss can be."""
+
+    curvature: Curvature
+    spread: Spread
+
+    @property
+    def problem(self) -> Problem:
+        """The constants with f* = 0, which can only enlarge the bound."""
+        s = self.spread
+        return Problem(self.curvature.L, s.sigma_l, s.sigma_g, s.f0)
+
+
+def measure(
+    module: nn.Module,
+    loss: Loss,
+    clients: Iterable[Iterable[Batch]],
+    seed: int,
+    iterations: int = 50,
+    tolerance: float = 1e-3,
+    whole: bool = False,
+) -> Estimate:
+    """Measure everything on each client's batches; the module's modes, gradients and buffers stay as they are."""
+    batches = [list(client) for client in clients]
+    spread = gradient_spread(module, loss, batches, whole)
+    return Estimate(hessian_norm(module, loss, batches, seed, iterations, tolerance), spread)
+
+
+def gradient_spread(
+    module: nn.Module, loss: Loss, clients: Sequence[Sequence[Batch]], whole: bool = False
+) -> Spread:
+    """f, sigma_l and sigma_g from the gradients of equally large batches, at least two for each client.
+
+    sigma_l^2 is the mean over clients of the variance between a client's batches. A client's mean
+    gradient carries 1/B of it, which is taken off the spread of these means to get sigma_g^2;
+    not so with ``whole=True``, which says that the batches hold all that a client has.
+    """
+    counts = [len(client) for client in clients]
+    if min(counts, default=0) < 2:
+        raise FedGMError(
+            f"batches per client are {counts}: a variance needs two or more. Try smaller batches"
+        )
+    n, f0, noise, carried, squares = len(clients), 0.0, 0.0, 0.0, 0.0
+    with evaluating(module) as parameters:
+        total = torch.zeros(sum(p.numel() for p in parameters), dtype=torch.float64)
+        for client in clients:
+            own = _client(module, loss, client, parameters)
+            size = float(own.mean @ own.mean)
+            f0 += own.loss / n
+            noise += own.variance / n
+            carried += own.variance / len(client) / n
+            squares += size / n
+            total += own.mean / n
+    between = squares - float(total @ total)  # mean_i ||g_i - g||^2
+    sigma_g2 = between if whole else between - (1 - 1 / n) * carried
+    return Spread(f0, noise**0.5, max(0.0, sigma_g2) ** 0.5)
+
+
+@dataclass(frozen=True)
+class _Client:
+    """Mean loss and gradient over a client's batches, and the variance between them."""
+
+    loss: float
+    mean: Tensor
+    variance: float
+
+
+def _client(
+    module: nn.Module, loss: Loss, batches: Sequence[Batch], parameters: list[nn.Parameter]
+) -> _Client:
+    """Sums in float64, one gradient at a time, so that a large model needs no more than three vectors."""
+    B, value, squares = len(batches), 0.0, 0.0
+    mean = torch.zeros(sum(p.numel() for p in parameters), dtype=torch.float64)
+    for batch in batches:
+        f, g = gradient(module, loss, batch, parameters)
+        g = g.to(mean)
+        value += float(f) / B
+        mean += g / B
+        squares += float(g @ g)
+    variance = (squares - B * float(mean @ mean)) / (B - 1)
+    return _Client(value, mean, max(0.0, variance))

@@ -1,0 +1,140 @@
+"""What the theorems are about: a problem, a federated setting, and the symbols derived from it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf, isclose
+from typing import NamedTuple
+
+from fedgm.errors import FedGMError, require
+from fedgm.server import Plan
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Constants of the assumptions, for f = mean of f_i.
+
+    Every f_i is L-smooth; a stochastic gradient of f_i has variance at most ``sigma_l``^2; and
+    mean_i ||grad f_i(x) - grad f(x)||^2 <= ``sigma_g``^2 at every x.
+    """
+
+    L: float
+    sigma_l: float
+    sigma_g: float
+    f0_minus_fstar: float
+
+    def __post_init__(self) -> None:
+        require(0 < self.L < inf, "L", self.L, "a positive number", "L=1.0")
+        for key in ("sigma_l", "sigma_g", "f0_minus_fstar"):
+            value = getattr(self, key)
+            require(0 <= value < inf, key, value, "a number from 0 on", f"{key}=1.0")
+
+
+class TheoryStage(NamedTuple):
+    """One stage of Alg. 3: ``T`` rounds at (eta, beta, nu)."""
+
+    T: int
+    eta: float
+    beta: float
+    nu: float
+
+
+@dataclass(frozen=True)
+class Setting:
+    """``m`` of ``n`` clients a round, ``K`` local steps of rate ``eta_l``, the stages of the server.
+
+    ``tau`` is the largest delay, and ``K_law`` the (K, probability) pairs of the autonomous case
+    (Alg. 4); an empty law means that every client makes ``K`` steps.
+    """
+
+    n: int
+    m: int
+    K: int
+    eta_l: float
+    stages: Sequence[tuple[int, float, float, float]]
+    tau: int = 0
+    K_law: Sequence[tuple[int, float]] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stages", tuple(TheoryStage(*s) for s in self.stages))
+        object.__setattr__(self, "K_law", tuple((int(K), float(p)) for K, p in self.K_law))
+        require(self.n >= 1, "n", self.n, "at least one client", "n=100")
+        require(1 <= self.m <= self.n, "m", self.m, f"1 to n={self.n}", f"m={self.n}")
+        require(self.K >= 1, "K", self.K, "at least one local step", "K=75")
+        require(0 < self.eta_l < inf, "eta_l", self.eta_l, "a positive number", "eta_l=0.01")
+        require(self.tau >= 0, "tau", self.tau, "a delay from 0 on", "tau=4")
+        require(
+            len(self.stages) > 0, "stages", [], "at least one (T, eta, beta, nu)", "stages=[(500,1,.9,.9)]"
+        )
+        good = all(T >= 1 and 0 < eta < inf and 0 <= beta < 1 for T, eta, beta, _ in self.stages)
+        require(good, "stages", self.stages, "T >= 1, eta > 0, 0 <= beta < 1", "stages=[(500,1,.9,.9)]")
+        law = [p for _, p in self.K_law] or [1.0]
+        good = min(law) >= 0 and isclose(sum(law), 1, abs_tol=1e-9) and all(K >= 1 for K, _ in self.K_law)
+        require(
+            good,
+            "K_law",
+            self.K_law,
+            "steps K >= 1 with probabilities that sum to 1",
+            "K_law=[(25,.5),(50,.5)]",
+        )
+
+    def scaled(self, factor: float) -> "Setting":
+        """The same setting with every eta times ``factor``.
+
+        Theorem 3 divides a client's update by its K. A run that multiplies it by K_ref/K instead is
+        the theorem's algorithm at eta K_ref, so ask for ``setting.scaled(K_ref)``.
+        """
+        return replace(self, stages=tuple((T, factor * eta, beta, nu) for T, eta, beta, nu in self.stages))
+
+
+class Symbols(NamedTuple):
+    """The paper's abbreviations."""
+
+    S: int  # stages
+    T: int  # rounds
+    bar: float  # mean eta_s
+    h2: float  # mean eta_s^2
+    h3: float  # mean eta_s^3
+    C: float  # eta_1 / eta_S
+    W1: float  # eta_s beta_s nu_s / (1 - beta_s); its largest size, where Eq. 3 is broken
+    W2: float  # T_s eta_s; its smallest value, where rounding makes it vary
+    phi1: float  # mean K
+    phi2: float  # mean K^2
+    phi3: float  # mean 1/K
+    Kmax: int
+
+
+def momentum_constants(setting: Setting) -> list[float]:
+    """W1 of each stage; Eq. 3 asks for one value."""
+    return [eta * beta * nu / (1 - beta) for _, eta, beta, nu in setting.stages]
+
+
+def symbols(setting: Setting) -> Symbols:
+    """S, T, bar, h2, h3, C, W1, W2 and the moments of K (Section 5 of the paper)."""
+    etas = [eta for _, eta, _, _ in setting.stages]
+    S = len(etas)
+    law = [(K, p) for K, p in setting.K_law if p > 0] or [(setting.K, 1.0)]
+    return Symbols(
+        S=S,
+        T=sum(T for T, _, _, _ in setting.stages),
+        bar=sum(etas) / S,
+        h2=sum(eta**2 for eta in etas) / S,
+        h3=sum(eta**3 for eta in etas) / S,
+        C=etas[0] / etas[-1],
+        W1=max(abs(W1) for W1 in momentum_constants(setting)),
+        W2=min(T * eta for T, eta, _, _ in setting.stages),
+        phi1=sum(p * K for K, p in law),
+        phi2=sum(p * K**2 for K, p in law),
+        phi3=sum(p / K for K, p in law),
+        Kmax=max(K for K, _ in law),
+    )
+
+
+def theory_stages(plan: Plan) -> tuple[TheoryStage, ...]:
+    """The stages of a run's plan; the theorems know no server rule but FedGM."""
+    for stage in plan.stages:
+        if not {"eta", "beta", "nu"} <= stage.hyper.keys():
+            raise FedGMError(
+                f"the theorems cover FedGM, whose stages have eta, beta and nu; this plan has "
+                f"{sorted(stage.hyper)}. Try algorithm=fedgm, or one of its special cases"
+            )
+    return tuple(TheoryStage(s.rounds, s.hyper["eta"], s.hyper["beta"], s.hyper["nu"]) for s in plan.stages)

@@ -1,0 +1,120 @@
+"""Several workers in one run: each trains its share of the cohort, one all-reduce a round."""
+
+import ctypes
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from pytorch_lightning.strategies import DDPStrategy
+from pytorch_lightning.strategies.launchers.launcher import _Launcher
+
+from fedgm.lightning import pl
+
+PR_SET_PDEATHSIG = 1
+
+
+def share_out(costs: list[int], workers: int) -> list[list[int | None]]:
+    """Task numbers of each worker: largest first to the least loaded, padded with None to equal length."""
+    shares: list[list[int | None]] = [[] for _ in range(workers)]
+    loads = [0] * workers
+    for task in sorted(range(len(costs)), key=lambda i: (-costs[i], i)):
+        worker = loads.index(min(loads))
+        shares[worker].append(task)
+        loads[worker] += costs[task]
+    slots = max(len(share) for share in shares)
+    return [share + [None] * (slots - len(share)) for share in shares]
+
+
+class FederatedDDP(DDPStrategy):
+    """DDP without the gradient hooks: workers train different clients, and only the cohort's sum is shared.
+
+    Stock DDP all-reduces every gradient, and hangs as soon as two clients take unequal numbers of steps.
+    """
+
+    def configure_ddp(self) -> None:
+        """No wrapper; every worker starts from the weights of worker 0."""
+        assert self.model is not None
+        for tensor in (*self.model.parameters(), *self.model.buffers()):
+            torch.distributed.broadcast(tensor.data, src=0)
+
+    def _configure_launcher(self) -> None:
+        """Fork locally; where a cluster has started the processes, Lightning's own way."""
+        if self.cluster_environment is not None and self.cluster_environment.creates_processes_externally:
+            super()._configure_launcher()
+        else:
+            self._launcher = ForkLauncher(self)
+
+
+class ForkLauncher(_Launcher):
+    """The calling process is worker 0, the others are its forks.
+
+    Lightning's launchers either run the command line again (under ``-m`` the whole sweep) or move every
+    worker into a child, from which callbacks' state does not come back.
+    """
+
+    def __init__(self, strategy: FederatedDDP) -> None:
+        self._strategy = strategy
+        self._children: list[int] = []
+
+    @property
+    def is_interactive_compatible(self) -> bool:
+        """It works in a notebook."""
+        return True
+
+    def launch(self, function: Callable[..., Any], *args: Any, trainer: pl.Trainer | None = None, **kwargs: Any) -> Any:
+        """Run ``function`` in all workers; return what it returns in this one."""
+        environment = self._strategy.cluster_environment
+        assert environment is not None
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = environment.main_address, str(environment.main_port)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for rank in range(1, self._strategy.num_processes):
+            child = os.fork()
+            if child == 0:
+                _work(rank, function, args, kwargs)
+            self._children.append(child)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self._reap()
+
+    def kill(self, signum: signal.Signals) -> None:
+        """End the other workers."""
+        for child in self._children:
+            os.kill(child, signum)
+
+    def _reap(self) -> None:
+        """Leave no worker behind; after a success they have ended or are about to."""
+        failed = sys.exc_info()[0] is not None
+        for child in self._children:
+            if failed:
+                os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        self._children.clear()
+        for name in ("MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE"):
+            os.environ.pop(name, None)
+        if torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
+
+
+def _work(rank: int, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """The life of a forked worker: it dies with its parent, and never returns into the parent's code."""
+    code = 1
+    try:
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os.environ["LOCAL_RANK"] = str(rank)
+        function(*args, **kwargs)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
