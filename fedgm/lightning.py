@@ -8,6 +8,7 @@ nothing here ever calls them.
 
 from importlib.util import find_spec
 from pathlib import Path
+from warnings import filterwarnings
 
 import torch
 
@@ -38,6 +39,7 @@ def declare_torchvision_operators() -> None:
 
 
 declare_torchvision_operators()
+filterwarnings("ignore", message=".*isinstance.treespec, LeafSpec.*")  # Lightning 2.6 beside torch 2.13
 
 import pytorch_lightning as pl  # noqa: E402
 

@@ -90,7 +90,7 @@ class FederatedLoop(_FitLoop):
             self.weights.write(x_t)  # a round is a transaction: until the server steps, x_t stands
         update = ServerUpdate(t, x_t.x, cohort.mean.delta)
         self._require_finite("update", update.delta, t)
-        call._call_callback_hooks(self.trainer, "on_server_update", update)
+        self._call_server_update(update)
         self._require_finite("model", update.x, t)
         self.weights.write(Snapshot(update.x, cohort.mean.buffers, cohort.mean.counters))
         trained = time.perf_counter()
@@ -168,6 +168,12 @@ class FederatedLoop(_FitLoop):
             if not torch.isfinite(torch.tensor(value)):
                 self.diverged = f"{name} became {value} in round {self.epoch_progress.current.processed + 1}"
                 self.trainer.should_stop = True
+
+    def _call_server_update(self, update: ServerUpdate) -> None:
+        """The hook that the FedGM callback, and any callback of yours, can have."""
+        for callback in self.trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
+            if hook := getattr(callback, "on_server_update", None):
+                hook(self.trainer, self.module, update)
 
     def _require_finite(self, what: str, tensor: torch.Tensor, t: int) -> None:
         """End the run as diverged; x_t stands, and every row so far is kept."""

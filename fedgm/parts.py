@@ -17,8 +17,8 @@ NOT_PARAMETERS = ("name", "channels_last")  # of the group, not of the target
 
 def build(node: Mapping[str, Any], key: str, **extra: Any) -> Any:
     """Check the values of ``node`` (found at ``key``) and call its target with them."""
+    check(node, key, given=set(extra))
     values = {k: v for k, v in node.items() if k not in NOT_PARAMETERS}
-    check(values, key, given=set(extra))
     # Partial, then called here: Hydra would copy what is passed through it, and wrap what is raised.
     return instantiate({**values, "_partial_": True}, _convert_="all")(**extra)
 
@@ -29,7 +29,7 @@ def check(node: Mapping[str, Any], key: str, given: set[str] | None = None) -> N
     names = [n for n, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD and n != "self"]
     open_ended = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     for name, value in node.items():
-        if name == "_target_":
+        if name == "_target_" or name in NOT_PARAMETERS:
             continue
         where = f"{key}.{name}"
         if name not in names and not open_ended:

@@ -45,5 +45,6 @@ def train_locally(trainer: pl.Trainer, batches: Iterable[Batch], first_epoch: in
             sums += torch.stack([output["loss"].detach().double() * size, output["correct"].double()])
             measured += size
         steps, samples = steps + 1, samples + size
+    optimizer.state.clear()  # nor does a checkpoint carry the last client's state
     loss, correct = sums.tolist()
     return LocalResult(steps, samples, loss, correct, measured)

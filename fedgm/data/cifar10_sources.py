@@ -20,6 +20,7 @@ from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any, NamedTuple
+from urllib.error import HTTPError
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +80,9 @@ def official(root: Path, scratch: Path, progress: Progress, url: str) -> Arrays:
         with urllib.request.urlopen(url, timeout=TIMEOUT) as answer, archive.open("wb") as file:
             size = answer.headers.get("Content-Length")
             _copy(answer, file, int(size) if size else None, progress)
+    except HTTPError as error:
+        error.close()
+        raise Unavailable(f"{url}: {error}") from error
     except (OSError, ValueError, HTTPException) as error:
         if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT}:
             raise  # our disk is full: no other source would fare better

@@ -1,6 +1,7 @@
 """People's own arrays: one ``.npz`` file with ``x_train, y_train, x_test, y_test``."""
 
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +39,14 @@ def load(path: str | None) -> Dataset:
 def _read(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise ConfigError("data.path", path, f"there is no such file; it must be {ALLOWED}", WRITE)
+    if not zipfile.is_zipfile(path):
+        raise ConfigError("data.path", path, f"it is no .npz file; it must be {ALLOWED}", WRITE)
     try:
         # Arrays of Python objects would have to be unpickled, which can run code: refused.
         with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ConfigError("data.path", path, f"it holds a single array; it must be {ALLOWED}", WRITE)
             arrays = {key: file[key] for key in file.files if key in (*KEYS, "classes")}
             found = ", ".join(file.files) or "nothing"
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, ConfigError):
-            raise
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise ConfigError(
             "data.path", path, f"it cannot be read ({error}); it must be {ALLOWED}", WRITE
         ) from error

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -15,6 +16,18 @@ from fedgm.data.partition import Clients, Indices, label_counts
 SHOWN = 60  # clients drawn one by one
 COUNTED = 10_000  # clients whose size enters the caption of a virtual population
 
+_PALETTE = (
+    "4c78a8",
+    "f58518",
+    "54a24b",
+    "e45756",
+    "b279a2",
+    "9d755d",
+    "ff9da6",
+    "8c96a3",
+    "e3c13b",
+    "3fb8af",
+)
 _INK, _FAINT = "#22272e", "#8a929c"
 
 
@@ -89,7 +102,7 @@ def _bare(axes: Any) -> None:
 
 def _colours(classes: int) -> NDArray[np.float64]:
     if classes <= 10:
-        return np.asarray(colormaps["tab10"](np.arange(classes)))
+        return np.array([to_rgba(f"#{code}") for code in _PALETTE[:classes]])
     return np.asarray(colormaps["turbo"](np.linspace(0.05, 0.95, classes)))
 
 

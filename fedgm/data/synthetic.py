@@ -1,7 +1,7 @@
 """Textured images made on the spot: no download, learnable by a small CNN, hard for a linear model.
 
-A class is a pair of crossed gratings and a faint tint. Phases are random, so no single pixel tells the class;
-a stronger distractor grating, tint jitter and noise keep it from being easy.
+A class is a pair of gratings and a faint tint. Phases are random, so no single pixel tells the class; a
+distractor grating, tint jitter and noise keep it from being easy.
 """
 
 import numpy as np
@@ -22,15 +22,15 @@ def load(
     resolution: int = 16,
     classes: int = 10,
     seed: int = 0,
-    noise: float = 0.6,
-    distractor: float = 0.8,
+    noise: float = 0.8,
+    distractor: float = 1.0,
 ) -> Dataset:
     """``train`` and ``test`` images with classes as equal as can be; ``None`` gives 10,000 and 2,000.
 
     ``noise`` and ``distractor`` are amplitudes relative to the texture that carries the class.
     """
     train, test = train or 10_000, test or 2_000
-    require(classes >= 2, "data.classes", classes, "at least 2", "data.classes=10")
+    require(classes >= 2, "data.source.classes", classes, "at least 2", "data.source.classes=10")
     require(resolution >= 8, "data.resolution", resolution, "at least 8", "data.resolution=16")
     for key, size in (("train_samples", train), ("test_samples", test)):
         require(
@@ -78,7 +78,7 @@ def _images(
 
 
 def _texture(labels: NDArray[np.int64], resolution: int, classes: int, rng: np.random.Generator) -> Floats:
-    """A coarse and a fine grating at the two angles of the class, mirrored at random: flips keep the class."""
+    """A coarse and a fine grating at the class's two angles, mirrored at random: flips keep the class."""
     side = rng.choice([-1.0, 1.0], len(labels))
     jitter = rng.normal(0, 0.06, (2, len(labels)))
     golden = (labels * 0.618034) % 1  # spreads the second angle unlike the first

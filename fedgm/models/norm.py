@@ -4,7 +4,7 @@ from typing import Literal
 
 from torch import nn
 
-from fedgm.errors import ConfigError
+from fedgm.errors import ConfigError, require
 
 Norm = Literal["batch", "group"]
 GROUPS = 2  # as in Adaptive FedOpt's ResNet-18; also the fastest of 2, 4, 8 on a CPU
@@ -17,3 +17,8 @@ def norm_layer(kind: Norm, channels: int) -> nn.Module:
     if kind == "group":
         return nn.GroupNorm(GROUPS, channels)
     raise ConfigError("model.norm", kind, "batch or group", "model.norm=group")
+
+
+def require_width(width: int) -> None:
+    """Below 8 channels, strided 1x1 convolutions in channels_last layout corrupt the heap (torch 2.13, CPU)."""
+    require(width >= 8 and width % 2 == 0, "model.width", width, "an even number of at least 8", "model.width=16")

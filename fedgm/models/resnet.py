@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedgm.errors import require
-from fedgm.models.norm import Norm, norm_layer
+from fedgm.models.norm import Norm, norm_layer, require_width
 
 
 class Block(nn.Module):
@@ -59,6 +59,6 @@ def resnet(depth: int, width: int, norm: Norm, num_classes: int = 10) -> ResNet:
     """Depth 18 has four stages of two blocks; depth 6n+2 (8, 14, 20 ...) three stages of n blocks."""
     ok = depth == 18 or (depth >= 8 and depth % 6 == 2)
     require(ok, "model.depth", depth, "18, or 6n+2 (8, 14, 20, 26 ...)", "model.depth=8")
-    require(width >= 2 and width % 2 == 0, "model.width", width, "an even number >= 2", "model.width=16")
+    require_width(width)
     blocks = [2, 2, 2, 2] if depth == 18 else [(depth - 2) // 6] * 3
     return ResNet(blocks, width, norm, num_classes)

@@ -3,8 +3,7 @@
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fedgm.errors import require
-from fedgm.models.norm import Norm, norm_layer
+from fedgm.models.norm import Norm, norm_layer, require_width
 
 # Multiples of the first width (64 in VGG-11); a pool follows each group.
 GROUPS = [[1], [2], [4, 4], [8, 8], [8, 8]]
@@ -15,7 +14,7 @@ class VGG(nn.Module):
 
     def __init__(self, width: int, norm: Norm, num_classes: int) -> None:
         super().__init__()
-        require(width >= 2 and width % 2 == 0, "model.width", width, "an even number >= 2", "model.width=64")
+        require_width(width)
         groups: list[nn.Module] = []
         before = 3
         for multiples in GROUPS:

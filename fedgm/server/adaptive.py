@@ -1,4 +1,4 @@
-"""What the adaptive rules of Reddi 2021 share: a damped momentum over a second moment, coordinate by coordinate."""
+"""What the adaptive rules of Reddi 2021 share: a damped momentum over a second moment, per coordinate."""
 
 from dataclasses import dataclass
 from math import inf, nan

@@ -25,6 +25,13 @@ class Scheme(NamedTuple):
         """Names, in the order of its paper."""
         return tuple(self.example)
 
+    @property
+    def algorithm(self) -> str:
+        """Its yaml in conf/algorithm."""
+        return {"flower-fedavgm": "fedavgm_summed", "torch-nesterov": "fedmom"}.get(
+            self.name, self.name.replace("-", "_")
+        )
+
 
 _SUMMED = {"lr": 0.1, "beta": 0.9}
 _SUMS = "v = beta v + D;  x -= lr v"
@@ -52,7 +59,7 @@ SCHEMES: dict[str, Scheme] = {
             "torch-nesterov", _SUMMED, c.nesterov_summed, c.as_nesterov_summed, _SUMS_NESTEROV,
             "summed Nesterov; also FedMom",
         ),
-        Scheme("snv", {"a": 0.1, "b1": 0.9, "b2": 0.9}, c.snv, c.as_snv, _SNV, "Synthesised Nesterov Variants"),
+        Scheme("snv", {"a": 0.1, "b1": 0.9, "b2": 0.9}, c.snv, c.as_snv, _SNV, "Synthesised Nesterov"),
         Scheme(
             "triple", {"L": 7.2, "kappa": 100.0}, c.triple, c.as_triple, _SNV,
             "SNV; r = 1-1/sqrt(kappa), a = (1+r)/L, b1 = r^2/(2-r), b2 = b1/(1+r)",
@@ -75,7 +82,7 @@ SCHEMES: dict[str, Scheme] = {
             "w = (1-g) w + g (x - kappa delta D/eps);  x = (eps (x - delta D) + g w)/(eps + g)",
             "ASGD; g = eps^2 xi/kappa; its authors take kappa >= 1, xi <= sqrt(kappa)", ("eps",),
         ),
-        Scheme("slowmo", _SUMMED, c.fedavgm_summed, c.as_fedavgm_summed, _SUMS, "summed; lr is its slow rate"),
+        Scheme("slowmo", _SUMMED, c.fedavgm_summed, c.as_fedavgm_summed, _SUMS, "summed, slow rate lr"),
         Scheme(
             "diloco", {"lr": 0.7, "beta": 0.9}, c.nesterov_summed, c.as_nesterov_summed, _SUMS_NESTEROV,
             "outer step; clients run AdamW",
@@ -87,7 +94,12 @@ SCHEMES: dict[str, Scheme] = {
     )
 }  # fmt: skip
 
-ALIASES = {"fedmom": "torch-nesterov", "fedshb": "fedavgm", "fedavgm-summed": "flower-fedavgm", "asgd": "accsgd"}
+ALIASES = {
+    "fedmom": "torch-nesterov",
+    "fedshb": "fedavgm",
+    "fedavgm-summed": "flower-fedavgm",
+    "asgd": "accsgd",
+}
 
 
 def scheme(name: str) -> Scheme:
@@ -105,12 +117,14 @@ def momentum_of(name: str, parameters: c.Parameters) -> Momentum:
     known = scheme(name)
     for key in parameters:
         if key not in known.parameters:
-            close = get_close_matches(key, known.parameters, n=1) or [_typed(known.example) or "no parameter at all"]
+            close = get_close_matches(key, known.parameters, n=1) or [
+                typed(known.example) or "no parameter at all"
+            ]
             allowed = f"{known.name} takes {', '.join(known.parameters) or 'no parameter'}"
             raise ConfigError(f"algorithm.{key}", parameters[key], allowed, close[0])
     missing = [key for key in known.parameters if key not in parameters and key not in known.optional]
     if missing:
-        raise ConfigError(f"algorithm.{missing[0]}", "?", f"{known.name} needs it", _typed(known.example))
+        raise ConfigError(f"algorithm.{missing[0]}", "?", f"{known.name} needs it", typed(known.example))
     return known.to_momentum(**parameters)
 
 
@@ -120,6 +134,6 @@ def convert(source: str, parameters: c.Parameters, to: str) -> dict[str, float]:
     return dict(target.from_momentum(momentum_of(source, parameters)))
 
 
-def _typed(parameters: c.Parameters) -> str:
+def typed(parameters: c.Parameters, prefix: str = "") -> str:
     """As one types them."""
-    return " ".join(f"{key}={value:g}" for key, value in parameters.items())
+    return " ".join(f"{prefix}{key}={value:.6g}" for key, value in parameters.items())

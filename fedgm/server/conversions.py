@@ -69,7 +69,7 @@ def triple(L: float, kappa: float) -> Momentum:
 def robust(L: float, kappa: float, r: float) -> Momentum:
     """Robust Momentum (Cyrus 2018); r runs from triple momentum to gradient descent."""
     low, high = 1 - 1 / sqrt(_condition(kappa)), 1 - 1 / kappa
-    legal = low - 1e-12 <= r <= high + 1e-12
+    legal = low - 1e-6 <= r <= high + 1e-6  # six digits, as printed, may lie just outside
     allowed = f"1 - 1/sqrt(kappa) = {low:.6g} <= r <= 1 - 1/kappa = {high:.6g}"
     require(legal, "algorithm.r", r, allowed, f"algorithm.r={(low + high) / 2:.4g}")
     slope = (1 - r) ** 2 * (1 + r)
@@ -103,7 +103,9 @@ def accsgd(delta: float, kappa: float, xi: float, eps: float = 0.7) -> Momentum:
     _positive("xi", xi)
     _positive("eps", eps)
     allowed = f"eps^2 xi = {eps * eps * xi:.6g} <= kappa, or beta turns negative"
-    require(eps * eps * xi <= kappa < inf, "algorithm.kappa", kappa, allowed, f"algorithm.kappa={xi * xi + 1:g}")
+    require(
+        eps * eps * xi <= kappa < inf, "algorithm.kappa", kappa, allowed, f"algorithm.kappa={xi * xi + 1:g}"
+    )
     beta = (kappa - eps * eps * xi) / (kappa + eps * xi)
     return Momentum(delta * eps * (1 + xi) / (1 + eps), beta, (eps * xi - 1) / (eps * (1 + xi)))
 
@@ -194,7 +196,8 @@ def as_pid(m: Momentum) -> Parameters:
 
 def as_pid_opt(m: Momentum) -> Parameters:
     """Always."""
-    return {"a": m.beta, "r": m.eta * (1 - m.beta), "Kd": (m.nu - 1) * m.eta * m.beta / (1 - m.beta)}
+    Kd = (m.nu - 1) * m.eta * m.beta / (1 - m.beta)
+    return {"a": m.beta, "r": m.eta * (1 - m.beta), "Kd": Kd + 0.0}  # never -0.0
 
 
 def as_accsgd(m: Momentum) -> Parameters:
@@ -256,13 +259,21 @@ def _triple_rate(beta: float) -> float:
 
 def _needs_beta(m: Momentum, why: str) -> None:
     """Refuse beta = 0."""
-    require(m.beta > 0, "algorithm.beta", m.beta, f"{why}, so beta > 0", f"algorithm=fedsgd algorithm.eta={m.eta:.6g}")
+    require(
+        m.beta > 0,
+        "algorithm.beta",
+        m.beta,
+        f"{why}, so beta > 0",
+        f"algorithm=fedsgd algorithm.eta={m.eta:.6g}",
+    )
 
 
 def _match(name: str, value: float, must: float, why: str, hint: str) -> None:
     """Refuse a value that the target scheme cannot have, and say by how much."""
     if not isclose(value, must, rel_tol=1e-9, abs_tol=1e-9):
-        raise ConfigError(f"algorithm.{name}", f"{value:.6g}", f"{why}, which this misses by {value - must:+.6g}", hint)
+        raise ConfigError(
+            f"algorithm.{name}", f"{value:.6g}", f"{why}, which this misses by {value - must:+.6g}", hint
+        )
 
 
 def _general(m: Momentum) -> str:

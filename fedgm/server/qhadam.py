@@ -23,7 +23,13 @@ class QHAdam(Forgetting):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(isfinite(self.nu1), "algorithm.nu1", self.nu1, "a finite number", "algorithm.nu1=0.7")
-        require(0 <= self.nu2 <= 1, "algorithm.nu2", self.nu2, "0 <= nu2 <= 1, or roots turn negative", "algorithm.nu2=1.0")
+        require(
+            0 <= self.nu2 <= 1,
+            "algorithm.nu2",
+            self.nu2,
+            "0 <= nu2 <= 1, or roots turn negative",
+            "algorithm.nu2=1.0",
+        )
 
     def step(self, x: Tensor, state: State, delta: Tensor, hyper: Hyper) -> tuple[Tensor, State]:
         """One server round."""

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import floor
+from math import ceil, floor, inf
 from typing import NamedTuple, Protocol
 
-from fedgm.errors import require
+from fedgm.errors import ConfigError, require
 from fedgm.server.momentum import GeneralMomentum
 from fedgm.server.rule import Hyper, ServerRule
 
@@ -59,6 +59,17 @@ def stage_ends(rounds: int, etas: Sequence[float]) -> list[int]:
     return [floor(rounds * part / total + 0.5) for part in accumulate(inverse)][:-1] + [rounds]
 
 
+def stage_lengths(rounds: int, etas: Sequence[float]) -> list[int]:
+    """Rounds of each stage (Eq. 3); an empty stage is an error that names a number of rounds that works."""
+    lengths = _differences(stage_ends(rounds, etas))
+    if min(lengths) < 1:
+        enough = ceil(max(etas) * sum(1 / eta for eta in etas))  # here the shortest stage has a whole round
+        near = range(rounds + 1, min(enough, rounds + 10_000))
+        need = next((n for n in near if min(_differences(stage_ends(n, etas))) > 0), enough)
+        raise ConfigError("rounds", rounds, f"stages {lengths} contain an empty one", f"rounds={need}")
+    return lengths
+
+
 def multistage(rounds: int, etas: Sequence[float], beta: float, nu: float) -> list[Stage]:
     """Multistage FedGM (Alg. 3) from the first stage's beta: W1 exact, W2 up to rounding."""
     return list(Multistage(etas).plan(rounds, GeneralMomentum(etas[0], beta, nu)).stages)
@@ -82,18 +93,14 @@ class Multistage:
     def plan(self, rounds: int, rule: ServerRule) -> Plan:
         """Lengths from W2, betas from W1; an empty stage is an error."""
         etas = [float(eta) for eta in self.etas]
-        ok = bool(etas) and min(etas) > 0 and etas == sorted(etas, reverse=True)
+        ok = bool(etas) and all(0 < eta < inf for eta in etas) and etas == sorted(etas, reverse=True)
         hint = "schedule.etas=[2.0,1.0,0.5]"
         require(ok, "schedule.etas", etas, "positive numbers that never increase (Eq. 3)", hint)
-        ends = stage_ends(rounds, etas)
-        lengths = [end - start for start, end in zip([0, *ends], ends, strict=False)]
-        need = next(n for n in range(rounds, rounds + 10**6) if _lengths_positive(n, etas))
-        require(min(lengths) > 0, "rounds", rounds, f"stages {lengths} contain an empty one", f"rounds={need}")
+        lengths = stage_lengths(rounds, etas)
         hypers = [rule.follow(eta, first=etas[0]) for eta in etas]
         return Plan(tuple(Stage(n, hyper) for n, hyper in zip(lengths, hypers, strict=True)))
 
 
-def _lengths_positive(rounds: int, etas: Sequence[float]) -> bool:
-    """Whether every stage gets a round."""
-    ends = stage_ends(rounds, etas)
-    return all(a < b for a, b in zip([0, *ends], ends, strict=False))
+def _differences(ends: Sequence[int]) -> list[int]:
+    """From ends to lengths."""
+    return [end - start for start, end in zip([0, *ends], ends, strict=False)]

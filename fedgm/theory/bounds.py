@@ -9,6 +9,11 @@ from math import inf, sqrt
 from fedgm.theory.setting import Problem, Setting, symbols
 from fedgm.theory.statement import Bound, Condition, Report, Variant, rate, stagewise
 
+SAMPLING = (
+    "Theorem 3 has no term for drawing m of n clients: where sigma_g is all that is left, "
+    "runs exceed its bound. The corollary's bound covers them."
+)
+
 
 def theorem1(problem: Problem, setting: Setting, variant: Variant = "corrected") -> Report:
     """Theorem 1, full participation; both variants agree. ``setting.m`` plays no part in it."""
@@ -56,6 +61,8 @@ def theorem3(problem: Problem, setting: Setting, variant: Variant = "corrected")
     """Theorem 3, Autonomous FedGM (Alg. 4, updates divided by K), delay at most tau, uniform arrival.
 
     Corrected: T in the last term of Pl, eta_1^2 bar for h3, and the condition that the proof uses.
+    Neither variant has a term for the variance of drawing m of n clients, which Theorem 2 has
+    (3 eta_l r K Phi): with m < n and little but sigma_g left, runs exceed this bound.
     """
     L, tau, s = problem.L, setting.tau, symbols(setting)
     square = 2 * L**2 * tau**2 * s.h2 * s.C**2 * s.S
@@ -68,7 +75,8 @@ def theorem3(problem: Problem, setting: Setting, variant: Variant = "corrected")
     conditions, terms = _autonomous(problem, setting, variant, drift=20, delay=4)
     if variant == "corrected":
         conditions = (*conditions, unstated)
-    return _report("3", "Theorem 3", variant, problem, setting, conditions, terms)
+    note = "" if setting.m == setting.n else SAMPLING
+    return _report("3", "Theorem 3", variant, problem, setting, conditions, terms, note)
 
 
 def corollary(problem: Problem, setting: Setting, variant: Variant = "corrected") -> Report:
@@ -133,8 +141,9 @@ def _report(
     setting: Setting,
     conditions: tuple[Condition, ...],
     terms: Terms,
+    note: str = "",
 ) -> Report:
     """Weigh Pl and Pg with the variances, and add the constraints on the stages."""
     first, Pl, Pg = terms
     bound = Bound(first, Pl * problem.sigma_l**2, Pg * problem.sigma_g**2)
-    return Report(name, variant, setting, (*conditions, *stagewise(setting)), bound, rate(key, setting))
+    return Report(name, variant, setting, (*conditions, *stagewise(setting)), bound, rate(key, setting), note)

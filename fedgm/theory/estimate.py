@@ -47,7 +47,7 @@ def measure(
     tolerance: float = 1e-3,
     whole: bool = False,
 ) -> Estimate:
-    """Measure everything on each client's batches; the module's modes, gradients and buffers stay as they are."""
+    """Measure everything on each client's batches; modes, gradients and buffers stay as they are."""
     batches = [list(client) for client in clients]
     spread = gradient_spread(module, loss, batches, whole)
     return Estimate(hessian_norm(module, loss, batches, seed, iterations, tolerance), spread)

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Quadratic:
-    """``a``: the diagonal of A; ``b``: the clients' minima (n, dim); ``sigma_l``^2: variance of the whole noise."""
+    """``a``: diagonal of A; ``b``: the clients' minima (n, dim); ``sigma_l``^2: E||noise||^2 of a step."""
 
     a: Array
     b: Array
@@ -79,19 +79,16 @@ def _run(
     past, d, t, means = [x0], np.zeros_like(x0), 0, list[float]()
     chances = None if arrival is None else np.asarray(arrival, dtype=np.float64) / sum(arrival)
     law = setting.K_law if autonomous and setting.K_law else [(setting.K, 1.0)]
+    counts, edges = np.array([K for K, _ in law]), np.cumsum([p for _, p in law])[:-1]
+    rng = generator(seed, "simulate")
     for T, eta, beta, nu in setting.stages:
         squares = 0.0
         for _ in range(T):
-            rng = generator(seed, "simulate", round=t)
             squares += float((q.gradient(past[-1]) ** 2).sum())
             cohort = rng.choice(setting.n, setting.m, replace=False, p=chances)
-            age = (
-                rng.integers(0, min(setting.tau, t) + 1, setting.m)
-                if autonomous
-                else np.zeros(setting.m, int)
-            )
-            steps = rng.choice([K for K, _ in law], setting.m, p=[p for _, p in law])
-            start = np.stack([past[-1 - int(tau)] for tau in age])
+            age = rng.integers(0, (min(setting.tau, t) if autonomous else 0) + 1, setting.m)
+            steps = counts[np.searchsorted(edges, rng.random(setting.m), side="right")]
+            start = np.array([past[-1 - tau] for tau in age.tolist()])
             deltas = _local(q, start, cohort, steps, setting.eta_l, rng)
             D = (deltas / steps[:, None] if autonomous else deltas).mean(axis=0)
             x, d = server_step(past[-1], d, D, Momentum(eta, beta, nu))

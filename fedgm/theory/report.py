@@ -25,6 +25,7 @@ def render(report: Report) -> RenderableType:
         Text(f"Rate {report.rate.text}, here {number(report.rate.number)}"),
         Text(f"without constants: {report.rate.regime}."),
         Text(),
+        *([Text(f"Note: {report.note}"), Text()] if report.note else []),
         Text("A diagnostic, never a gate: no run is refused or changed because of it.", style="dim"),
     )
     return Panel(body, title=title, title_align="left", width=WIDTH)

@@ -66,6 +66,7 @@ class Report:
     conditions: tuple[Condition, ...]
     bound: Bound
     rate: Rate
+    note: str = ""  # what the statement leaves out
 
     @property
     def holds(self) -> bool:

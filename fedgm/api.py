@@ -1,0 +1,40 @@
+"""What a notebook needs: ``fedgm.run`` and ``fedgm.load_runs``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedgm.track import rows, summary
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fedgm.launch import RunResult
+
+
+def run(overrides: Sequence[str] = ()) -> "RunResult":
+    """Do what ``python run.py OVERRIDES`` does; raises :class:`fedgm.errors.FedGMError` instead of exiting."""
+    from hydra import compose, initialize_config_dir
+    from rich.console import Console
+
+    from fedgm import config
+    from fedgm.launch import execute
+
+    config.register()
+    with initialize_config_dir(str(config.conf_dir().resolve()), version_base="1.3"):
+        cfg = compose("config", overrides=list(overrides))
+    return execute(cfg, list(overrides), Console())
+
+
+def load_runs(output_dir: str | Path = "outputs") -> "pd.DataFrame":
+    """All rows of all runs below ``output_dir``: one line per round, with what tells the runs apart."""
+    import pandas as pd
+
+    frames: list[pd.DataFrame] = []
+    for path in sorted(Path(output_dir).rglob("summary.json")):
+        known = summary.read(path.parent)
+        frame = pd.DataFrame(rows.read(path.parent / "metrics.jsonl"))
+        for key in ("name", "algorithm", "schedule", "participation", "profile", "seed", "status", "folder"):
+            frame.insert(0, key, known.get(key))
+        frames.append(frame)
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

@@ -1,0 +1,142 @@
+"""From a configuration to the parts of a run: data, module, trainer."""
+
+import logging
+import os
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from fedgm.client.module import ClientModule
+from fedgm.config import RunConfig
+from fedgm.data.dataset import Dataset, pool, subset
+from fedgm.data.federation import Evaluation, Federation, federation
+from fedgm.draws import derive
+from fedgm.lightning import pl
+from fedgm.loop import FederatedLoop, RoundSettings
+from fedgm.parts import build, check
+from fedgm.server import Plan, ServerRule
+from fedgm.track.checkpoint import AtomicCheckpointIO
+from fedgm.workers import FederatedDDP
+
+logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)  # its greetings and tips
+
+
+def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
+    """The server rule and the plan of its hyperparameters; cheap, so it comes before anything is loaded."""
+    rule: ServerRule = build(config.algorithm, "algorithm")
+    plan: Plan = build(config.schedule, "schedule").plan(config.rounds, rule)
+    check(config.participation, "participation")
+    return rule, plan
+
+
+def load_federation(config: RunConfig) -> Federation:
+    """The data set, reduced to the profile's size and split over clients."""
+    data = config.data
+    dataset: Dataset = build(data.source, "data.source")
+    dataset = subset(dataset, data.train_samples, data.test_samples, data.seed)
+    if data.resolution is not None:
+        dataset = pool(dataset, data.resolution)
+    return federation(
+        dataset,
+        clients=config.clients.count,
+        alpha=data.alpha,
+        seed=data.seed,
+        min_samples=data.min_samples,
+        partition=data.partition,
+        client_samples=data.client_samples,
+        augment=data.augment,
+        eval_train_samples=config.eval.train_samples,
+    )
+
+
+def build_module(config: RunConfig, classes: int) -> ClientModule:
+    """The client's module with weights drawn from the seed."""
+    local = config.local
+    optimizer = partial(build, local.optimizers[local.optimizer], f"local.optimizers.{local.optimizer}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive(config.seed, "init"))
+        net: nn.Module = build(config.model, "model", num_classes=classes)
+    return ClientModule(net, optimizer, channels_last=bool(config.model["channels_last"]))
+
+
+def worker_count(config: RunConfig, alone: bool) -> int:
+    """``auto`` is every core for a run on its own, one where runs stand side by side; never idle workers."""
+    asked = config.trainer.workers
+    if asked == "auto":
+        asked = len(os.sched_getaffinity(0)) if alone and config.trainer.accelerator == "cpu" else 1
+    return min(asked, config.clients.per_round)
+
+
+def build_trainer(config: RunConfig, callbacks: list[pl.Callback], workers: int) -> pl.Trainer:
+    """Lightning's Trainer with everything off that belongs to us: rows, checkpoints, progress."""
+    torch.set_num_threads(config.trainer.threads)
+    strategy: Any = FederatedDDP() if workers > 1 else "auto"
+    return pl.Trainer(
+        accelerator=config.trainer.accelerator,
+        devices=workers if workers > 1 or config.trainer.accelerator == "cpu" else config.trainer.devices,
+        strategy=strategy,
+        precision=config.trainer.precision,  # pyright: ignore[reportArgumentType]
+        max_epochs=config.rounds,
+        gradient_clip_val=config.local.clip,
+        callbacks=callbacks,
+        plugins=[AtomicCheckpointIO()],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+    )
+
+
+def fit(
+    config: RunConfig, trainer: pl.Trainer, module: ClientModule, clients: Federation, checkpoint: str | None
+) -> FederatedLoop:
+    """Run Algorithm 3/4 in Lightning; continue from ``checkpoint`` where one is given."""
+    settings = RoundSettings(
+        rounds=config.rounds,
+        seed=config.seed,
+        batch_size=config.local.batch_size,
+        unit=config.local.unit,
+        weights=config.clients.weights,
+        eval_every=config.eval.every,
+        channels_last=bool(config.model["channels_last"]),
+    )
+    loop = FederatedLoop(trainer, clients, build(config.participation, "participation"), settings)
+    trainer.fit_loop = loop
+    layout = settings.channels_last
+    test = clients.evaluation("test", config.eval.batch_size, layout)
+    train = clients.evaluation("train", config.eval.batch_size, layout)
+    trainer.fit(
+        module,
+        train_dataloaders=range(config.clients.per_round),  # a "batch" is a client: see FederatedLoop
+        val_dataloaders=[WorkerShare(trainer, test), WorkerShare(trainer, train)],
+        ckpt_path=checkpoint,
+    )
+    return loop
+
+
+class WorkerShare:
+    """Every ``world_size``-th batch of an evaluation, with its number."""
+
+    def __init__(self, trainer: pl.Trainer, evaluation: Evaluation) -> None:
+        self.trainer, self.evaluation = trainer, evaluation
+
+    @property
+    def batches(self) -> int:
+        """Batches of all workers together."""
+        return len(self.evaluation)
+
+    @property
+    def _own(self) -> range:
+        return range(self.trainer.global_rank, self.batches, self.trainer.world_size)
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+    def __iter__(self) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+        for number in self._own:
+            yield (number, *self.evaluation.batch(number))

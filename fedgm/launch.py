@@ -1,0 +1,189 @@
+"""One job from configuration to result: find its folder, skip or continue it, record how it ended."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from rich.console import Console
+
+from fedgm import assemble
+from fedgm.callback import FedGM
+from fedgm.config import RunConfig, validate
+from fedgm.errors import FedGMError
+from fedgm.lightning import pl
+from fedgm.server import Plan, ServerRule
+from fedgm.track import checkpoint, curves, report, rows, summary
+from fedgm.track.folder import create, identity, locate, write_atomically
+from fedgm.track.lock import locked
+from fedgm.track.progress import RoundProgress
+from fedgm.track.roundlog import RoundLog
+from fedgm.track.wandb_run import WandbRecord, in_sweep_agent, resolve_mode
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Where a run is and how it ended."""
+
+    folder: Path
+    summary: dict[str, Any]
+
+    @property
+    def status(self) -> str:
+        """finished, diverged, failed or stopped."""
+        return self.summary["status"]
+
+
+def execute(cfg: DictConfig, overrides: Sequence[str], console: Console, alone: bool = True) -> RunResult:
+    """Run the job, continue it, or report that it is done; ``alone`` is False in a multirun."""
+    try:
+        config = validate(cfg)
+    except OmegaConfBaseException as error:
+        raise FedGMError(str(error)) from None
+    rule, plan = assemble.build_server(config)
+    resolve_mode(config.track.mode)
+    folder = locate(cfg, overrides)
+    create(folder)
+    with locked(folder):
+        static = summary.describe(config, rule, plan, folder, identity(cfg))
+        if config.rerun:
+            _empty(folder)
+        before = summary.read(folder)
+        if before.get("status") in summary.DONE:
+            return _skip(config, cfg, folder, before, console)
+        return Job(config, cfg, rule, plan, folder, static, console, alone).run(before)
+
+
+@dataclass
+class Job:
+    """An unfinished run and everything that is needed to finish it."""
+
+    config: RunConfig
+    cfg: DictConfig
+    rule: ServerRule
+    plan: Plan
+    folder: Path
+    static: dict[str, Any]
+    console: Console
+    alone: bool
+
+    def run(self, before: dict[str, Any]) -> RunResult:
+        """Train, and record the end whatever it is."""
+        self.log = RoundLog(self.folder / "metrics.jsonl", self._record)
+        ended: dict[str, Any] | None = None
+        try:
+            write_atomically(self.folder / "config.yaml", OmegaConf.to_yaml(self.cfg, resolve=True))
+            start = self._continue_from(before)
+            summary.write(self.folder, self.static, "running")
+            ended = self._train(start)
+        except (KeyboardInterrupt, SystemExit):
+            ended = self._give_up("stopped", "interrupted; the same command continues it")
+            raise
+        except OSError as error:
+            ended = self._give_up("failed", str(error))
+            raise FedGMError(
+                f"{self.folder}: {error.strerror or error}. What was computed is kept; free the way "
+                "(space, permissions), then the same command continues the run."
+            ) from error
+        except BaseException as error:
+            ended = self._give_up("failed", f"{type(error).__name__}: {error}".splitlines()[0])
+            raise
+        finally:
+            if self.log.record is not None:
+                self.log.record.finish(ended, failed=ended is None or ended["status"] in ("failed", "stopped"))
+        report.closing(self.console, ended, self.folder)
+        return RunResult(self.folder, ended)
+
+    def _continue_from(self, before: dict[str, Any]) -> Path | None:
+        """The newest good checkpoint; says what a user should know about continuing."""
+        path, notes = checkpoint.newest_good(self.folder / "checkpoints")
+        if path is not None:
+            notes.append(f"continuing after {path.stem.replace('-', ' ').replace(' 0', ' ').replace(' 0', ' ')}")
+            if changed := summary.changes(before, self.static):
+                notes.append(f"warning: begun with another program ({'; '.join(changed)})")
+        for note in notes:
+            self.console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True)
+        return path
+
+    def _train(self, start: Path | None) -> dict[str, Any]:
+        """Assemble and fit, then write model, curves and summary."""
+        config = self.config
+        clients = assemble.load_federation(config)
+        module = assemble.build_module(config, clients.classes)
+        workers = assemble.worker_count(config, self.alone)
+        parameters = sum(p.numel() for p in module.parameters())
+        report.headline(self.console, self.static, parameters, workers, self.folder)
+        title = f"{self.static['algorithm']} seed {config.seed}"
+        live = self.console.is_terminal and self.alone
+        saver = checkpoint.RoundCheckpoint(
+            self.folder / "checkpoints", config.checkpoint.every, config.checkpoint.keep, config.rounds
+        )
+        callbacks: list[pl.Callback] = [
+            FedGM(self.rule, self.plan), self.log, RoundProgress(self.console, title, live), saver,
+        ]  # fmt: skip
+        trainer = assemble.build_trainer(config, callbacks, workers)
+        loop = assemble.fit(config, trainer, module, clients, str(start) if start else None)
+        self._save_model(module)
+        return self._conclude("diverged" if loop.diverged else "finished", loop.diverged, loop.initial)
+
+    def _save_model(self, module: pl.LightningModule) -> None:
+        """The global model after the last server step, in a format that carries no code."""
+        from safetensors.torch import save
+
+        tensors = {name: tensor.contiguous() for name, tensor in module.state_dict().items()}
+        write_atomically(self.folder / "model.safetensors", save(tensors))
+
+    def _conclude(self, status: str, reason: str | None, initial: dict[str, float]) -> dict[str, Any]:
+        """Curves, summary, then the checkpoints go: a kill in between only repeats this."""
+        own = rows.read(self.folder / "metrics.jsonl")
+        clients = sum(row["cohort/clients"] or 0 for row in own)
+        steps = sum(row["cohort/steps"] or 0 for row in own) / clients if clients else 0.0
+        more = {"initial": initial, "reason": reason, "local_steps": steps}
+        drawn = {**self.static, **rows.summarise(own), **more, "status": status}
+        title = f"{drawn['name']}: {drawn['algorithm']}, {drawn['schedule']} schedule"
+        curves.draw(self.folder / "curves.png", own, self.plan.ends, title, report.caption(drawn))
+        ended = summary.write(self.folder, self.static, status, **more)
+        checkpoint.discard(self.folder / "checkpoints")
+        return ended
+
+    def _give_up(self, status: str, reason: str) -> dict[str, Any]:
+        """Record an end that was not wanted; on a full disk even this may fail, and must not hide the cause."""
+        try:
+            return summary.write(self.folder, self.static, status, reason=reason)
+        except OSError:
+            return {**self.static, "status": status, "reason": reason}
+
+    def _record(self) -> WandbRecord:
+        """Opened by the first worker only, when training starts."""
+        return _wandb_record(self.config, self.cfg, self.folder, self.static["hash"])
+
+
+def _skip(config: RunConfig, cfg: DictConfig, folder: Path, done: dict[str, Any], console: Console) -> RunResult:
+    """Report a run that is done; a sweep agent still gets its rows, or its sweep would hold an empty run."""
+    if in_sweep_agent():
+        record = _wandb_record(config, cfg, folder, done["hash"])
+        for row in rows.read(folder / "metrics.jsonl"):
+            record.log(row)
+        record.finish(done, failed=False)
+    console.print("already done (rerun=true starts anew):", highlight=False)
+    report.closing(console, done, folder)
+    return RunResult(folder, done)
+
+
+def _wandb_record(config: RunConfig, cfg: DictConfig, folder: Path, mark: str) -> WandbRecord:
+    values: Any = OmegaConf.to_container(cfg, resolve=True)
+    return WandbRecord(config.track, folder, f"{mark[:16]}-{config.seed}", values)
+
+
+def _empty(folder: Path) -> None:
+    """Remove an earlier result, but not the lock that we hold."""
+    for path in folder.iterdir():
+        if path.name == "lock":
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

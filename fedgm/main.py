@@ -1,0 +1,45 @@
+"""The Hydra entry point behind ``run.py`` and ``fedgm run``."""
+
+import sys
+import traceback
+from typing import Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig
+from rich.console import Console
+
+from fedgm import config
+from fedgm.errors import ConfigError, FedGMError
+from fedgm.sweep import multirun
+
+
+def task(cfg: DictConfig) -> dict[str, Any]:
+    """One job. On its own it ends the process with a message; in a multirun it reports and lets others run."""
+    from fedgm.launch import execute
+
+    hydra_config = HydraConfig.get()
+    alone = hydra_config.mode != RunMode.MULTIRUN
+    console = Console()
+    try:
+        result = execute(cfg, list(hydra_config.overrides.task), console, alone)
+    except FedGMError as error:
+        print(f"error: {error}", file=sys.stderr)
+        if alone:
+            raise SystemExit(2 if isinstance(error, ConfigError) else 1) from None
+        return {"status": "failed", "reason": str(error)}
+    except Exception as error:
+        if alone:
+            raise
+        traceback.print_exc()
+        return {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
+    final = result.summary.get("final") or {}
+    return {"status": result.status, "folder": str(result.folder), "test/acc": final.get("test/acc")}
+
+
+def main() -> None:
+    """Compose with Hydra and run."""
+    config.register()
+    multirun.register()
+    hydra.main(version_base="1.3", config_path=str(config.conf_dir()), config_name="config")(task)()

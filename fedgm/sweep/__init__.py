@@ -1,0 +1,1 @@
+"""Many runs: Hydra's multirun and sweep files."""

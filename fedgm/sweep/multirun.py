@@ -1,0 +1,64 @@
+"""Hydra's multirun where one bad job does not stop the others."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
+from rich.console import Console
+from rich.table import Table
+
+GOOD = ("finished", "diverged")
+
+
+class TolerantSweeper(BasicSweeper):
+    """Leaves out jobs that cannot be composed, runs the rest, ends with a table and exit code 1 if any failed."""
+
+    def __init__(self, max_batch_size: int | None = None, params: dict[str, str] | None = None) -> None:
+        super().__init__(max_batch_size, cast(Any, params))
+        self._refused: list[tuple[str, str]] = []
+
+    def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
+        """Drop illegal jobs from the batch instead of refusing all of it."""
+        assert self.config is not None and self.hydra_context is not None
+        loader, legal = self.hydra_context.config_loader, list[Sequence[str]]()
+        for overrides in batch:
+            try:
+                loader.load_sweep_config(master_config=self.config, sweep_overrides=list(overrides))
+                legal.append(overrides)
+            except (HydraException, OmegaConfBaseException) as error:
+                self._refused.append((" ".join(overrides), str(error)))
+        cast(list[Sequence[str]], batch)[:] = legal
+
+    def sweep(self, arguments: list[str]) -> Any:
+        """Run all legal jobs, then say how each of them ended."""
+        returns = super().sweep(arguments)
+        jobs = [job for batch in returns for job in batch]
+        outcomes = [(" ".join(job.overrides or []), cast(dict[str, Any], job.return_value)) for job in jobs]
+        console = Console()
+        console.print(_table(outcomes, self._refused))
+        for overrides, reason in self._refused:
+            console.print(f"[bold red]not run[/] {overrides}\n{reason}\n", highlight=False, soft_wrap=True)
+        if self._refused or any(outcome["status"] not in GOOD for _, outcome in outcomes):
+            raise SystemExit(1)
+        return returns
+
+
+def register() -> None:
+    """Make the sweeper known to Hydra."""
+    Plugins.instance().register(TolerantSweeper)
+
+
+def _table(outcomes: list[tuple[str, dict[str, Any]]], refused: list[tuple[str, str]]) -> Table:
+    table = Table(header_style="bold", title="multirun")
+    for name in ("job", "status", "test acc", "folder"):
+        table.add_column(name, overflow="fold", justify="right" if name == "test acc" else "left")
+    for overrides, outcome in outcomes:
+        accuracy = outcome.get("test/acc")
+        shown = f"{100 * accuracy:.2f} %" if accuracy is not None else "-"
+        table.add_row(overrides, outcome["status"], shown, outcome.get("folder", "-"))
+    for overrides, _ in refused:
+        table.add_row(overrides, "not run", "-", "-")
+    return table

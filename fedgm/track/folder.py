@@ -1,0 +1,95 @@
+"""The run folder: where it is, and files in it that are whole at every moment."""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+from omegaconf import DictConfig, OmegaConf
+
+from fedgm.errors import FedGMError
+
+# What neither changes a result nor tells two runs apart (seeds have folders of their own).
+NOT_IDENTITY = ("seed", "output_dir", "rerun", "track")
+LABEL_LENGTH = 60
+
+
+def identity(cfg: DictConfig) -> str:
+    """SHA-256 of the resolved configuration without seed, paths, tracking and worker count."""
+    masked = OmegaConf.merge(cfg, {"seed": -1})  # keys that follow the seed must not tell seeds apart
+    values = cast(dict[str, Any], OmegaConf.to_container(masked, resolve=True))
+    for key in NOT_IDENTITY:
+        values.pop(key)
+    values["trainer"].pop("workers")
+    local = values["local"]  # optimisers that were not chosen say nothing about the run
+    local["optimizers"] = {local["optimizer"]: local["optimizers"].get(local["optimizer"])}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def label(cfg: DictConfig, overrides: Iterable[str]) -> str:
+    """The algorithm and what else was set, in resolved values, so that eta=1 and eta=1.0 read alike."""
+    words: set[str] = set()
+    for override in overrides:
+        key = override.split("=")[0].lstrip("+~")
+        value = OmegaConf.select(cfg, key.replace("/", ".").split("@")[0])
+        if key.split(".")[0] in (*NOT_IDENTITY, "experiment", "algorithm", "hydra", "trainer") and "." not in key:
+            continue
+        if key.startswith(("track.", "hydra", "trainer.workers")):
+            continue
+        if isinstance(value, DictConfig):
+            value = value.get("name")
+        words.add(f"{key.split('.')[-1]}={value}")
+    text = ",".join([str(cfg.algorithm.name), *sorted(words)])
+    return re.sub(r"[^\w.,=+\-\[\]]+", "", text)[: len(str(cfg.algorithm.name)) + LABEL_LENGTH]
+
+
+def locate(cfg: DictConfig, overrides: Iterable[str]) -> Path:
+    """``<output_dir>/<experiment>/<label>-<8 hex>/seed=<n>``; a run keeps the folder it has."""
+    home = Path(str(cfg.output_dir)) / str(cfg.name)
+    mark = identity(cfg)[:8]
+    existing = sorted(home.glob(f"*-{mark}"))
+    run = existing[0] if existing else home / f"{label(cfg, overrides)}-{mark}"
+    return run / f"seed={cfg.seed}"
+
+
+def create(folder: Path) -> None:
+    """Make the folder, or say why that cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FedGMError(
+            f"output_dir: {folder} cannot be written ({reason}). "
+            "Allowed: a folder that you may write to. Try output_dir=DIR with another folder."
+        ) from None
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write beside the target, then replace it: a reader, or a kill, sees the old file or the new one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Readable JSON, atomically."""
+    write_atomically(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The content, or None where there is no readable file."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,71 @@
+"""What a person sees while a run goes on: a bar with ETA on a terminal, plain lines elsewhere."""
+
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from fedgm.lightning import pl
+from fedgm.loop import FederatedLoop, Row
+
+LINES = 20  # at most so many progress lines where there is no terminal
+
+
+class RoundProgress(pl.Callback):
+    """Rounds, ETA and test accuracy; only in the first worker."""
+
+    def __init__(self, console: Console, title: str, live: bool) -> None:
+        self.console, self.title, self.live = console, title, live
+        self._bar: Progress | None = None
+        self._task: Any = None
+        self._accuracy = "-"
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Start the bar where the run starts or continues."""
+        loop = trainer.fit_loop
+        self._started, self._first = time.perf_counter(), loop.epoch_progress.current.processed
+        if not trainer.is_global_zero or not self.live:
+            return
+        self._bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn("test acc [bold]{task.fields[accuracy]}"),
+            TimeElapsedColumn(),
+            TextColumn("ETA"),
+            TimeRemainingColumn(),
+            console=self.console,
+        )
+        self._task = self._bar.add_task(
+            self.title, total=loop.max_epochs, completed=self._first, accuracy=self._accuracy
+        )
+        self._bar.start()
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """One more round."""
+        loop = trainer.fit_loop
+        if not trainer.is_global_zero or not isinstance(loop, FederatedLoop):
+            return
+        if (accuracy := loop.row["test/acc"]) is not None:
+            self._accuracy = f"{100 * accuracy:.1f} %"
+        t, rounds = loop.epoch_progress.current.processed, loop.settings.rounds
+        if self._bar is not None:
+            self._bar.update(self._task, completed=t, accuracy=self._accuracy)
+        elif t in (1, rounds) or t * LINES // rounds > (t - 1) * LINES // rounds:
+            self.console.print(self._line(t, rounds, loop.row), highlight=False, soft_wrap=True)
+
+    def _line(self, t: int, rounds: int, row: Row) -> str:
+        """For logs and pipes."""
+        per_round = (time.perf_counter() - self._started) / (t - self._first)
+        minutes, seconds = divmod(round(per_round * (rounds - t)), 60)
+        return (
+            f"{self.title}  round {t}/{rounds}  stage {row['server/stage']}  local loss {row['local/loss']:.3f}  "
+            f"test acc {self._accuracy}  {per_round:.2f} s/round  ETA {minutes}:{seconds:02d}"
+        )
+
+    def teardown(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        """Leave the finished bar on the screen."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

@@ -1,0 +1,57 @@
+"""metrics.jsonl: one row a round, and what a summary says of them."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, float | int | None]
+MEASURED = ("train/loss", "train/acc", "test/loss", "test/acc")
+LAST = 10  # evaluations behind the mean that judges a run
+
+
+def read(path: Path) -> list[Row]:
+    """All whole rows; a last line cut off by a kill is left out."""
+    if not path.exists():
+        return []
+    rows: list[Row] = []
+    for line in path.read_text().splitlines():
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            break
+    return rows
+
+
+def dump(row: Row) -> str:
+    """One line of JSON; what is not a finite number becomes null."""
+    clean = {k: v if v is None or math.isfinite(v) else None for k, v in row.items()}
+    return json.dumps(clean) + "\n"
+
+
+def evaluations(rows: list[Row]) -> list[Row]:
+    """The rows of rounds in which the global model was measured."""
+    return [row for row in rows if row["test/acc"] is not None]
+
+
+def summarise(rows: list[Row]) -> dict[str, Any]:
+    """Final, best and mean of the last ten evaluations, from the rows alone."""
+    measured = evaluations(rows)
+    seconds = sum((row["time/round"] or 0) + (row["time/eval"] or 0) for row in rows)
+    summary: dict[str, Any] = {"rounds_done": len(rows), "seconds": round(seconds, 3)}
+    if not measured:
+        return {**summary, "final": None, "best": None, "last10": None}
+    best = max(measured, key=lambda row: row["test/acc"] or 0.0)
+    last = measured[-LAST:]
+    return {
+        **summary,
+        "final": {"round": measured[-1]["round"], **{k: measured[-1][k] for k in MEASURED}},
+        "best": {"round": best["round"], **{k: best[k] for k in MEASURED}},
+        "last10": {k: _mean([row[k] for row in last]) for k in MEASURED},
+    }
+
+
+def _mean(values: list[float | int | None]) -> float | None:
+    """Mean, or None as soon as one value is missing or was not finite."""
+    known = [v for v in values if v is not None]
+    return sum(known) / len(known) if len(known) == len(values) else None

@@ -1,0 +1,84 @@
+"""summary.json: what a run was and how it ended."""
+
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from fedgm.config import RunConfig
+from fedgm.server import Plan, ServerRule
+from fedgm.track import rows
+from fedgm.track.folder import read_json, write_json
+
+PACKAGES = ("fedgm", "torch", "pytorch-lightning", "hydra-core", "wandb", "numpy")
+DONE = ("finished", "diverged")
+
+
+def describe(config: RunConfig, rule: ServerRule, plan: Plan, folder: Path, mark: str) -> dict[str, Any]:
+    """All that is known before the first round."""
+    return {
+        "status": "running",
+        "name": config.name,
+        "algorithm": config.algorithm["name"],
+        "schedule": config.schedule["name"],
+        "participation": config.participation["name"],
+        "profile": config.profile.name,
+        "model": config.model["name"],
+        "data": config.data.name,
+        "seed": config.seed,
+        "rounds": config.rounds,
+        "stages": [{"rounds": stage.rounds, **stage.hyper} for stage in plan.stages],
+        "gain": rule.gain(plan.at(1)[1]),
+        "hash": mark,
+        "folder": str(folder.relative_to(config.output_dir)),
+        "versions": versions(),
+        "commit": commit(),
+    }
+
+
+def write(folder: Path, static: dict[str, Any], status: str, **more: Any) -> dict[str, Any]:
+    """Write the summary with what the rows say by now, and return it."""
+    own = rows.read(folder / "metrics.jsonl")
+    summary = {**static, "status": status, **rows.summarise(own), **more}
+    write_json(folder / "summary.json", summary)
+    return summary
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """The summary, or nothing."""
+    return read_json(folder / "summary.json") or {}
+
+
+def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """What differs between the program that began a run and the one that continues it."""
+    old, new = before.get("versions", {}), now["versions"]
+    notes = [f"{k} {old.get(k)} -> {new[k]}" for k in new if old.get(k) != new[k]]
+    if before.get("commit") != now["commit"]:
+        notes.append(f"commit {before.get('commit')} -> {now['commit']}")
+    return notes
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a result depends on."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "source"
+    return found
+
+
+def commit() -> str | None:
+    """The commit of a checkout, with a mark where files were changed; None for an installed package."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return None
+    try:
+        return subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=root, capture_output=True, text=True, check=True, timeout=10,
+        ).stdout.strip()  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None

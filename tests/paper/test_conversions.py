@@ -1,0 +1,284 @@
+"""Each scheme's own recursion, written out here, against Eq. 2 at the converted (eta, beta, nu)."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from fedgm.errors import ConfigError
+from fedgm.server.catalogue import SCHEMES, convert, momentum_of
+from fedgm.server.momentum import Momentum, server_step
+
+ROUNDS = 40
+
+
+def heavy_ball_damped(x, updates, eta, beta):
+    d = np.zeros_like(x)
+    for D in updates:
+        d = beta * d + (1 - beta) * D
+        x = x - eta * d
+    return x
+
+
+def heavy_ball_summed(x, updates, lr, beta):
+    v = np.zeros_like(x)
+    for D in updates:
+        v = beta * v + D
+        x = x - lr * v
+    return x
+
+
+def nesterov_damped(x, updates, eta, beta):
+    d = np.zeros_like(x)
+    for D in updates:
+        d = beta * d + (1 - beta) * D
+        x = x - eta * ((1 - beta) * D + beta * d)
+    return x
+
+
+def nesterov_summed(x, updates, lr, beta):
+    v = np.zeros_like(x)
+    for D in updates:
+        v = beta * v + D
+        x = x - lr * (D + beta * v)
+    return x
+
+
+def quasi_hyperbolic(x, updates, eta, beta, nu):
+    d = np.zeros_like(x)
+    for D in updates:
+        d = (1 - beta) * D + beta * d
+        x = x - eta * ((1 - nu) * D + nu * d)
+    return x
+
+
+def synthesised(x, updates, a, b1, b2):
+    s, s_prev = x, x
+    for D in updates:
+        s, s_prev = s - a * D + b1 * (s - s_prev), s
+        x = s + b2 * (s - s_prev)
+    return x
+
+
+def triple_momentum(x, updates, L, kappa):
+    r = 1 - 1 / np.sqrt(kappa)
+    return synthesised(x, updates, (1 + r) / L, r**2 / (2 - r), r**2 / ((1 + r) * (2 - r)))
+
+
+def robust_momentum(x, updates, L, kappa, r):
+    a = kappa * (1 - r) ** 2 * (1 + r) / L
+    b1 = kappa * r**3 / (kappa - 1)
+    b2 = r**3 / ((kappa - 1) * (1 - r) ** 2 * (1 + r))
+    return synthesised(x, updates, a, b1, b2)
+
+
+def pid_controller(x, updates, kP, kI, kD):
+    beta = kD / (kD - kP)
+    start, total, V, before = x, np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
+    for D in updates:
+        error = -D
+        V = beta * V + (1 - beta) * (error - before)
+        total, before = total + error, error
+        x = start + kP * error + kI * total + kD * V
+    return x
+
+
+def pid_optimiser(x, updates, a, r, Kd):
+    V, W, before = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
+    for D in updates:
+        V = a * V - r * D
+        W = a * W + (1 - a) * (D - before)
+        before = D
+        x = x + V + Kd * W
+    return x
+
+
+def accelerated(x, updates, delta, kappa, xi, eps=0.7):
+    alpha = 1 - eps**2 * xi / kappa
+    w = x
+    for D in updates:
+        w = alpha * w + (1 - alpha) * (x - kappa * delta / eps * D)
+        x = eps / (eps + 1 - alpha) * (x - delta * D) + (1 - alpha) / (eps + 1 - alpha) * w
+    return x
+
+
+def plain(x, updates, eta=1.0):
+    for D in updates:
+        x = x - eta * D
+    return x
+
+
+CASES = [
+    ("fedavg", plain, {}),
+    ("fedsgd", plain, {"eta": 1.7}),
+    ("fedavgm", heavy_ball_damped, {"eta": 1.3, "beta": 0.9}),
+    ("flower-fedavgm", heavy_ball_summed, {"lr": 0.3, "beta": 0.9}),
+    ("fednag", nesterov_damped, {"eta": 1.3, "beta": 0.8}),
+    ("torch-nesterov", nesterov_summed, {"lr": 0.2, "beta": 0.8}),
+    ("fedmom", nesterov_summed, {"lr": 0.2, "beta": 0.95}),
+    ("snv", synthesised, {"a": 0.2, "b1": 0.8, "b2": 0.3}),
+    ("snv", synthesised, {"a": 0.2, "b1": 0.8, "b2": -0.3}),
+    ("triple", triple_momentum, {"L": 3.0, "kappa": 12.0}),
+    ("robust", robust_momentum, {"L": 3.0, "kappa": 12.0, "r": 0.8}),
+    ("pid", pid_controller, {"kP": -2.0, "kI": 0.7, "kD": 5.0}),
+    ("pid", pid_controller, {"kP": 2.0, "kI": 0.7, "kD": -5.0}),
+    ("pid-opt", pid_optimiser, {"a": 0.8, "r": 0.2, "Kd": 0.4}),
+    ("pid-opt", pid_optimiser, {"a": 0.8, "r": 0.2, "Kd": -0.4}),
+    ("accsgd", accelerated, {"delta": 0.1, "kappa": 50.0, "xi": 5.0}),
+    ("accsgd", accelerated, {"delta": 0.1, "kappa": 50.0, "xi": 5.0, "eps": 0.5}),
+    ("slowmo", heavy_ball_summed, {"lr": 1.0, "beta": 0.5}),
+    ("diloco", nesterov_summed, {"lr": 0.7, "beta": 0.9}),
+    ("fedgm", quasi_hyperbolic, {"eta": 2.0, "beta": 0.9, "nu": 0.7}),
+]
+
+
+def eq2(x, updates, m):
+    d = np.zeros_like(x)
+    for D in updates:
+        x, d = server_step(x, d, D, m)
+    return x
+
+
+@pytest.fixture
+def start():
+    return np.random.default_rng(0).standard_normal(50)
+
+
+@pytest.fixture
+def updates():
+    return np.random.default_rng(1).standard_normal((ROUNDS, 50))
+
+
+@pytest.mark.parametrize(("name", "recursion", "parameters"), CASES)
+def test_eq2_gives_the_steps_of_the_schemes_own_recursion(name, recursion, parameters, start, updates):
+    ours = eq2(start, updates, momentum_of(name, parameters))
+    own = recursion(start, updates, **parameters)
+    assert np.abs(ours - own).max() / np.abs(own).max() < 1e-12
+
+
+@pytest.mark.parametrize(("name", "recursion", "parameters"), CASES)
+def test_the_way_back_gives_the_same_steps(name, recursion, parameters, start, updates):
+    back = convert(name, parameters, name)
+    own = recursion(start, updates, **parameters)
+    if "eps" not in parameters:  # the way back is at eps = 0.7
+        assert back == pytest.approx(parameters, rel=1e-9)
+    ours = eq2(start, updates, momentum_of(name, back))
+    assert np.abs(ours - own).max() / np.abs(own).max() < 1e-9
+
+
+def test_every_scheme_of_the_catalogue_is_tried_against_its_recursion():
+    tried = {"torch-nesterov" if name == "fedmom" else name for name, _, _ in CASES}
+    assert tried == set(SCHEMES)
+
+
+def test_damped_and_summed_differ_by_one_over_one_minus_beta(start, updates):
+    damped = eq2(start, updates, momentum_of("fedavgm", {"eta": 1.0, "beta": 0.9})) - start
+    summed = eq2(start, updates, momentum_of("flower-fedavgm", {"lr": 1.0, "beta": 0.9})) - start
+    assert summed == pytest.approx(10 * damped, rel=1e-12)
+    assert convert("flower-fedavgm", {"lr": 1.0, "beta": 0.9}, "fedgm")["eta"] == pytest.approx(10)
+
+
+def test_the_ends_of_robust_momentum_are_triple_momentum_and_gradient_descent():
+    L, kappa = 2.0, 9.0
+    fast = momentum_of("robust", {"L": L, "kappa": kappa, "r": 1 - 1 / 3})
+    assert fast == pytest.approx(momentum_of("triple", {"L": L, "kappa": kappa}), rel=1e-12)
+    slow = momentum_of("robust", {"L": L, "kappa": kappa, "r": 1 - 1 / 9})
+    assert (slow.eta, slow.nu) == pytest.approx((1 / L, 0), abs=1e-12)
+
+
+def test_numbers_of_the_original_papers():
+    # AccSGD's recommended kappa=1000, xi=10; PID's proportional gain is -W1.
+    assert momentum_of("accsgd", {"delta": 1.0, "kappa": 1000.0, "xi": 10.0}) == pytest.approx(
+        (7.7 / 1.7, 995.1 / 1007, 6 / 7.7)
+    )
+    assert convert("fedgm", {"eta": 2.0, "beta": 0.9, "nu": 0.9}, "pid")["kP"] == pytest.approx(-16.2)
+
+
+rates = st.floats(0.01, 10)
+factors = st.floats(0.05, 0.99)
+triples = st.builds(Momentum, rates, factors, st.floats(0.01, 1))
+
+
+@settings(deadline=None)
+@given(triples, st.sampled_from(sorted(SCHEMES)))
+def test_what_a_scheme_can_express_comes_back_unchanged(m, name):
+    try:
+        parameters = SCHEMES[name].from_momentum(m)
+    except ConfigError:
+        assume(False)
+    assert momentum_of(name, parameters) == pytest.approx(m, rel=1e-7, abs=1e-9)
+
+
+@settings(deadline=None)
+@given(rates, st.floats(1.05, 1e4))
+def test_triple_comes_back(L, kappa):
+    assert convert("triple", {"L": L, "kappa": kappa}, "triple") == pytest.approx(
+        {"L": L, "kappa": kappa}, rel=1e-7
+    )
+
+
+@settings(deadline=None)
+@given(rates, st.floats(1.5, 1e3), st.floats(0.02, 0.98))
+def test_robust_comes_back(L, kappa, share):
+    low, high = 1 - kappa**-0.5, 1 - 1 / kappa
+    own = {"L": L, "kappa": kappa, "r": low + share * (high - low)}
+    assert convert("robust", own, "robust") == pytest.approx(own, rel=1e-6)
+
+
+@settings(deadline=None)
+@given(rates, factors)
+def test_heavy_ball_and_nesterov_come_back(lr, beta):
+    for name in ("flower-fedavgm", "torch-nesterov"):
+        own = {"lr": lr, "beta": beta}
+        assert convert(name, convert("fedgm", convert(name, own, "fedgm"), name), name) == pytest.approx(own)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "key"),
+    [
+        ("fedavgm", {"eta": 0.0, "beta": 0.9}, "algorithm.eta"),
+        ("flower-fedavgm", {"lr": 1.0, "beta": 1.0}, "algorithm.beta"),
+        ("flower-fedavgm", {"lr": float("nan"), "beta": 0.9}, "algorithm.lr"),
+        ("snv", {"a": 0.1, "b1": 0.0, "b2": 0.5}, "algorithm.b1"),
+        ("triple", {"L": 0.0, "kappa": 10.0}, "algorithm.L"),
+        ("triple", {"L": 1.0, "kappa": 1.0}, "algorithm.kappa"),
+        ("robust", {"L": 1.0, "kappa": 10.0, "r": 0.5}, "algorithm.r"),
+        ("robust", {"L": 1.0, "kappa": 10.0, "r": 0.95}, "algorithm.r"),
+        ("pid", {"kP": 1.0, "kI": 1.0, "kD": 1.0}, "algorithm.kD"),
+        ("pid-opt", {"a": 0.0, "r": 1.0, "Kd": 1.0}, "algorithm.Kd"),
+        ("accsgd", {"delta": 1.0, "kappa": 1.0, "xi": 10.0}, "algorithm.kappa"),
+        ("fedgm", {"eta": 1.0, "beta": 0.9, "nu": float("inf")}, "algorithm.nu"),
+        ("fedgm", {"eta": 1.0, "beta": 0.9}, "algorithm.nu"),
+        ("fedgm", {"eta": 1.0, "beta": 0.9, "nu": 1.0, "lr": 1.0}, "algorithm.lr"),
+        ("fedgmm", {}, "scheme"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_its_key(name, parameters, key):
+    with pytest.raises(ConfigError) as caught:
+        momentum_of(name, parameters)
+    assert caught.value.key == key
+
+
+@pytest.mark.parametrize(
+    ("target", "parameters", "message"),
+    [
+        ("fedavgm", {"eta": 1.0, "beta": 0.9, "nu": 0.7}, r"nu = 1.* misses by -0\.3\."),
+        ("fednag", {"eta": 1.0, "beta": 0.9, "nu": 0.7}, r"nu = beta = 0\.9.* misses by -0\.2\."),
+        ("fedsgd", {"eta": 1.0, "beta": 0.9, "nu": 0.7}, r"nu = 0.* misses by \+0\.7\."),
+        ("fedavg", {"eta": 1.5, "beta": 0.0, "nu": 0.0}, r"eta = 1.* misses by \+0\.5\."),
+        ("triple", {"eta": 1.0, "beta": 0.9, "nu": 0.7}, r"triple has nu = 0\.94\d+.* misses by -0\.2"),
+        ("robust", {"eta": 1.0, "beta": 0.5, "nu": 1.0}, r"robust has 0 <= nu <= 0\.7\d+.* misses by 0\.2"),
+        ("accsgd", {"eta": 1.0, "beta": 0.9, "nu": 1.0}, r"only as xi goes to infinity"),
+        ("snv", {"eta": 1.0, "beta": 0.0, "nu": 0.0}, r"snv divides by b1"),
+    ],
+)
+def test_an_inverse_that_does_not_exist_says_why_and_by_how_much(target, parameters, message):
+    with pytest.raises(ConfigError, match=message):
+        convert("fedgm", parameters, target)
+
+
+def test_without_momentum_every_damped_or_summed_form_exists():
+    assert convert("fedavg", {}, "flower-fedavgm") == {"lr": 1.0, "beta": 0.0}
+    assert convert("fedgm", {"eta": 2.0, "beta": 0.9, "nu": 0.0}, "fedsgd") == {"eta": 2.0}
+    assert momentum_of("pid", convert("fedsgd", {"eta": 2.0}, "pid")) == Momentum(2.0, 0.0, 0.0)
+    assert momentum_of("pid-opt", convert("fedsgd", {"eta": 2.0}, "pid-opt")) == Momentum(2.0, 0.0, 0.0)
