@@ -21,7 +21,8 @@ from fedgm.server import Plan, ServerRule
 from fedgm.track.checkpoint import AtomicCheckpointIO
 from fedgm.workers import FederatedDDP
 
-logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)  # its greetings and tips
+for _name in ("pytorch_lightning", "lightning_fabric", "lightning.fabric"):
+    logging.getLogger(_name).setLevel(logging.WARNING)  # their greetings and tips
 
 
 def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:

@@ -12,7 +12,6 @@ from rich.console import Console
 
 from fedgm import config
 from fedgm.errors import ConfigError, FedGMError
-from fedgm.sweep import multirun
 
 
 def task(cfg: DictConfig) -> dict[str, Any]:
@@ -41,5 +40,4 @@ def task(cfg: DictConfig) -> dict[str, Any]:
 def main() -> None:
     """Compose with Hydra and run."""
     config.register()
-    multirun.register()
     hydra.main(version_base="1.3", config_path=str(config.conf_dir()), config_name="config")(task)()

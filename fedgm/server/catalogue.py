@@ -82,7 +82,10 @@ SCHEMES: dict[str, Scheme] = {
             "w = (1-g) w + g (x - kappa delta D/eps);  x = (eps (x - delta D) + g w)/(eps + g)",
             "ASGD; g = eps^2 xi/kappa; its authors take kappa >= 1, xi <= sqrt(kappa)", ("eps",),
         ),
-        Scheme("slowmo", _SUMMED, c.fedavgm_summed, c.as_fedavgm_summed, _SUMS, "summed, slow rate lr"),
+        Scheme(
+            "slowmo", {"lr": 1.0, "beta": 0.5}, c.fedavgm_summed, c.as_fedavgm_summed, _SUMS,
+            "summed; lr is its slow rate",
+        ),
         Scheme(
             "diloco", {"lr": 0.7, "beta": 0.9}, c.nesterov_summed, c.as_nesterov_summed, _SUMS_NESTEROV,
             "outer step; clients run AdamW",

@@ -8,33 +8,38 @@ from rich.table import Table
 
 
 def headline(console: Console, summary: dict[str, Any], parameters: int, workers: int, folder: Path) -> None:
-    """The run in three lines: what, with which momentum, where."""
+    """What runs, with which momentum, where; a line each, none wider than a terminal."""
     s = summary
-    console.print(
-        f"[bold]{s['name']}[/]: {s['algorithm']} on {s['data']}, {s['model']} ({parameters:,} parameters), "
-        f"profile [bold]{s['profile']}[/], {s['rounds']} rounds, seed {s['seed']}",
-        highlight=False,
-    )
-    console.print(f"  {momentum(s['stages'])}; first-round gain {s['gain']:.4g}", highlight=False)
-    console.print(f"  {folder}  ({workers} worker{'s' if workers > 1 else ''})", highlight=False, soft_wrap=True)
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row(s["name"], f"{s['algorithm']}, {s['rounds']} rounds, seed {s['seed']}, profile {s['profile']}")
+    table.add_row("model", f"{s['model']}, {parameters:,} parameters, on {s['data']}")
+    for key, values in momentum(s["stages"]).items():
+        table.add_row(key, values)
+    table.add_row("gain", f"{s['gain']:.4g} (what the first update is multiplied by)")
+    table.add_row("workers", str(workers))
+    table.add_row("folder", str(folder))
+    console.print(table, highlight=False)
 
 
-def momentum(stages: list[dict[str, float]]) -> str:
-    """Hyperparameters over stages, e.g. ``eta 2 > 1 > 0.5, beta 0.9, stages end at 36, 107``."""
-    words: list[str] = []
+def momentum(stages: list[dict[str, float]]) -> dict[str, str]:
+    """Each hyperparameter over the stages (``eta: 2 > 1 > 0.5``), and the rounds in which stages end."""
+    words: dict[str, str] = {}
     for key in (k for k in stages[0] if k != "rounds"):
         values = [f"{stage[key]:.4g}" for stage in stages]
-        words.append(f"{key} {' > '.join(values) if len(set(values)) > 1 else values[0]}")
+        words[key] = " > ".join(values) if len(set(values)) > 1 else values[0]
     ends = [str(sum(int(s["rounds"]) for s in stages[: i + 1])) for i in range(len(stages) - 1)]
-    return ", ".join(words) + (f", stages end at rounds {', '.join(ends)}" if ends else "")
+    return words | ({"stages end": f"after rounds {', '.join(ends)}"} if ends else {})
 
 
 def caption(summary: dict[str, Any]) -> str:
     """What a picture must say: profile, rounds, seed, local steps."""
     s = summary
+    values = ", ".join(f"{key} {value}" for key, value in momentum(s["stages"]).items())
     return (
         f"profile {s['profile']}: {s['model']} on {s['data']}, {s['rounds_done']} of {s['rounds']} rounds, "
-        f"seed {s['seed']}, K = {s['local_steps']:.1f} local steps on average\n{momentum(s['stages'])}"
+        f"seed {s['seed']}, K = {s['local_steps']:.1f} local steps on average\n{values}"
     )
 
 

@@ -57,7 +57,7 @@ def staged(rounds, etas, beta, nu):
 
 def text_of(report):
     out = StringIO()
-    Console(file=out, width=80).print(render(report))
+    Console(file=out, width=200).print(render(report))
     return out.getvalue()
 
 
@@ -326,3 +326,21 @@ def test_a_noiseless_round_of_the_simulation_by_hand():
     assert simulate(quadratic, setting, np.ones(1), seed=0) == pytest.approx(3.0658)
     # Alg. 4 divides by K = 2: D = .18, x1 = 1 - .135 = .865, 4 * .748225 = 2.9929
     assert simulate_autonomous(quadratic, setting, np.ones(1), seed=0) == pytest.approx((4 + 2.9929) / 2)
+
+
+def outcomes(setting):
+    equal = make_quadratic(n=2, dim=1, L=2.0, sigma_l=0.0, sigma_g=0.0, seed=0)
+    return sorted({round(simulate_autonomous(equal, setting, np.ones(1), seed), 6) for seed in range(20)})
+
+
+def test_a_client_makes_its_own_number_of_steps():
+    # x0 = 1: one step of .1 * 2 gives D = .2, two give (1 - .64)/2 = .18; of two clients .2, .19 or .18,
+    # so x1 = .8, .81 or .82, and Gbar = 2 + 2 x1^2
+    setting = Setting(2, 2, 9, 0.1, [(2, 1.0, 0.0, 0.0)], K_law=[(1, 0.5), (2, 0.5)])
+    assert outcomes(setting) == pytest.approx([3.28, 3.3122, 3.3448])
+
+
+def test_a_delayed_client_starts_from_an_older_model():
+    # x1 = .8; x2 = .8 - .2 * 1 from the old model, .8 - .2 * .8 from the new: Gbar = 4/3 (1 + .64 + x2^2)
+    setting = Setting(2, 1, 1, 0.1, [(3, 1.0, 0.0, 0.0)], tau=1)
+    assert outcomes(setting) == pytest.approx([8 / 3, 4 / 3 * 2.0496], abs=1e-6)

@@ -69,7 +69,7 @@ def our_path(rule, eta_at=None, v_0=None):
     return np.stack(path)
 
 
-def assert_same(ours, theirs, atol=2e-5):
+def assert_same(ours, theirs, atol=5e-6):
     # Flower rebuilds D from models, x - (x - D): it carries a few float32 units of x, divided by sqrt(v).
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=atol)
 
@@ -89,14 +89,14 @@ def test_fedadagrad_from_v_0():
     theirs = flower_path(lambda **kwargs: flower.FedAdagrad(eta=ETA, tau=TAU, **kwargs))
     rule = FedAdagrad(ETA, 0.0, TAU)
     assert_same(our_path(rule, v_0=0.0), theirs)
-    assert np.abs(our_path(rule) - theirs).max() > 1e-6
+    assert np.abs(our_path(rule) - theirs).max() > 5e-4
 
 
 def test_fedyogi_from_v_0():
     theirs = flower_path(lambda **kwargs: flower.FedYogi(eta=ETA, beta_1=B1, beta_2=B2, tau=TAU, **kwargs))
     rule = FedYogi(ETA, B1, TAU, B2)
     assert_same(our_path(rule, v_0=0.0), theirs)
-    assert np.abs(our_path(rule) - theirs).max() > 1e-4
+    assert np.abs(our_path(rule) - theirs).max() > 1e-3
 
 
 def test_fedadam_from_v_0_with_the_bias_correction_in_eta():

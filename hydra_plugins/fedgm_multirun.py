@@ -1,10 +1,12 @@
-"""Hydra's multirun where one bad job does not stop the others."""
+"""Hydra's multirun where one bad job does not stop the others.
 
-from collections.abc import Sequence
+Hydra takes sweepers from the namespace package ``hydra_plugins`` alone, hence this place.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
@@ -36,9 +38,10 @@ class TolerantSweeper(BasicSweeper):
         """Run all legal jobs, then say how each of them ended."""
         returns = super().sweep(arguments)
         jobs = [job for batch in returns for job in batch]
-        outcomes = [(" ".join(job.overrides or []), cast(dict[str, Any], job.return_value)) for job in jobs]
+        own = _telling([*(job.overrides or [] for job in jobs), *(words.split() for words, _ in self._refused)])
+        outcomes = [(own(job.overrides or []), cast(dict[str, Any], job.return_value)) for job in jobs]
         console = Console()
-        console.print(_table(outcomes, self._refused))
+        console.print(_table(outcomes, [(own(words.split()), reason) for words, reason in self._refused]))
         for overrides, reason in self._refused:
             console.print(f"[bold red]not run[/] {overrides}\n{reason}\n", highlight=False, soft_wrap=True)
         if self._refused or any(outcome["status"] not in GOOD for _, outcome in outcomes):
@@ -46,9 +49,10 @@ class TolerantSweeper(BasicSweeper):
         return returns
 
 
-def register() -> None:
-    """Make the sweeper known to Hydra."""
-    Plugins.instance().register(TolerantSweeper)
+def _telling(jobs: list[Sequence[str]]) -> Callable[[Sequence[str]], str]:
+    """What tells a job from the others: its overrides without those that all have."""
+    shared = set(jobs[0]).intersection(*jobs) if len(jobs) > 1 else set[str]()
+    return lambda overrides: " ".join(word for word in overrides if word not in shared)
 
 
 def _table(outcomes: list[tuple[str, dict[str, Any]]], refused: list[tuple[str, str]]) -> Table:

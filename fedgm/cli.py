@@ -1,0 +1,56 @@
+"""The ``fedgm`` command: every tool is imported when it is called, so that --help answers at once."""
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from fedgm import __version__
+
+# name -> (where the command is, what the overview says of it)
+COMMANDS = {
+    "run": ("fedgm.cli:run", "One run or many: what `python run.py` does, from an installed package."),
+    "data": ("fedgm.data.command:data", "Fetch CIFAR-10 and show how it is split over clients."),
+    "convert": ("fedgm.server.command:convert", "Translate between the momentum conventions of papers and tools."),
+}
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name and imports the one that is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, name = COMMANDS[cmd_name][0].split(":")
+        return getattr(import_module(module), name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The overview, without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="fedgm")
+def main() -> None:
+    """Server momentum in federated learning (FedGM, AAAI 2024).
+
+    Start with `fedgm run profile=tiny` (half a minute, no download), then
+    `fedgm run +experiment=multistage` (Figure 2 on real CIFAR-10, minutes).
+    """
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def run(arguments: tuple[str, ...]) -> Any:
+    """Run with Hydra's arguments; `fedgm run --help` lists them."""
+    from fedgm.main import main as hydra_main
+
+    sys.argv = ["fedgm run", *arguments]
+    hydra_main()

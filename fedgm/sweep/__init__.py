@@ -1,1 +1,0 @@
-"""Many runs: Hydra's multirun and sweep files."""
