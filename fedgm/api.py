@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def run(overrides: Sequence[str] = ()) -> "RunResult":
-    """Do what ``python run.py OVERRIDES`` does; raises :class:`fedgm.errors.FedGMError` instead of exiting."""
+    """Do what ``python run.py OVERRIDES`` does, but raise :class:`fedgm.errors.FedGMError`, never exit."""
     from hydra import compose, initialize_config_dir
     from rich.console import Console
 

@@ -27,7 +27,9 @@ class FedGM(pl.Callback):
         self.plan = plan
         self.state: State = {}
 
-    def on_server_update(self, trainer: pl.Trainer, pl_module: pl.LightningModule, update: ServerUpdate) -> None:
+    def on_server_update(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, update: ServerUpdate
+    ) -> None:
         """Eq. 2 (or another rule) on the flat parameters."""
         stage, hyper = self.plan.at(update.round)
         state = self.state or self.rule.init(update.x)

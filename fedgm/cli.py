@@ -12,7 +12,10 @@ from fedgm import __version__
 COMMANDS = {
     "run": ("fedgm.cli:run", "One run or many: what `python run.py` does, from an installed package."),
     "data": ("fedgm.data.command:data", "Fetch CIFAR-10 and show how it is split over clients."),
-    "convert": ("fedgm.server.command:convert", "Translate between the momentum conventions of papers and tools."),
+    "convert": (
+        "fedgm.server.command:convert",
+        "Translate between the momentum conventions of papers and tools.",
+    ),
 }
 
 

@@ -73,7 +73,7 @@ class Job:
     def run(self, before: dict[str, Any]) -> RunResult:
         """Train, and record the end whatever it is."""
         self.log = RoundLog(self.folder / "metrics.jsonl", self._record)
-        ended: dict[str, Any] | None = None
+        ended = self.static
         try:
             write_atomically(self.folder / "config.yaml", OmegaConf.to_yaml(self.cfg, resolve=True))
             start = self._continue_from(before)
@@ -93,7 +93,7 @@ class Job:
             raise
         finally:
             if self.log.record is not None:
-                self.log.record.finish(ended, failed=ended is None or ended["status"] in ("failed", "stopped"))
+                self.log.record.finish(ended, failed=ended["status"] not in summary.DONE)
         report.closing(self.console, ended, self.folder)
         return RunResult(self.folder, ended)
 
@@ -101,7 +101,9 @@ class Job:
         """The newest good checkpoint; says what a user should know about continuing."""
         path, notes = checkpoint.newest_good(self.folder / "checkpoints")
         if path is not None:
-            notes.append(f"continuing after {path.stem.replace('-', ' ').replace(' 0', ' ').replace(' 0', ' ')}")
+            notes.append(
+                f"continuing after {path.stem.replace('-', ' ').replace(' 0', ' ').replace(' 0', ' ')}"
+            )
             if changed := summary.changes(before, self.static):
                 notes.append(f"warning: begun with another program ({'; '.join(changed)})")
         for note in notes:
@@ -150,7 +152,7 @@ class Job:
         return ended
 
     def _give_up(self, status: str, reason: str) -> dict[str, Any]:
-        """Record an end that was not wanted; on a full disk even this may fail, and must not hide the cause."""
+        """Record an end that was not wanted; a full disk may refuse even this and must not hide the cause."""
         try:
             return summary.write(self.folder, self.static, status, reason=reason)
         except OSError:
@@ -161,7 +163,9 @@ class Job:
         return _wandb_record(self.config, self.cfg, self.folder, self.static["hash"])
 
 
-def _skip(config: RunConfig, cfg: DictConfig, folder: Path, done: dict[str, Any], console: Console) -> RunResult:
+def _skip(
+    config: RunConfig, cfg: DictConfig, folder: Path, done: dict[str, Any], console: Console
+) -> RunResult:
     """Report a run that is done; a sweep agent still gets its rows, or its sweep would hold an empty run."""
     if in_sweep_agent():
         record = _wandb_record(config, cfg, folder, done["hash"])

@@ -23,6 +23,7 @@ from fedgm.client.module import ClientModule
 from fedgm.client.weights import FlatWeights, Snapshot
 from fedgm.data.federation import Federation
 from fedgm.draws import derive
+from fedgm.errors import FedGMError
 from fedgm.lightning import pl
 from fedgm.participation import ClientTask, Participation
 from fedgm.workers import share_out
@@ -54,7 +55,11 @@ class FederatedLoop(_FitLoop):
     """Algorithm 3 (and 4: a task says how stale and how long), one ``advance`` per server round."""
 
     def __init__(
-        self, trainer: pl.Trainer, federation: Federation, participation: Participation, settings: RoundSettings
+        self,
+        trainer: pl.Trainer,
+        federation: Federation,
+        participation: Participation,
+        settings: RoundSettings,
     ) -> None:
         super().__init__(trainer, min_epochs=0, max_epochs=settings.rounds)
         self.epoch_loop = trainer.fit_loop.epoch_loop
@@ -73,15 +78,16 @@ class FederatedLoop(_FitLoop):
 
     def on_run_start(self) -> None:
         """Measure x_0 before the first round of a fresh run."""
+        self._require_supported()
         super().on_run_start()
         self.weights = FlatWeights(self.module)
-        if self.epoch_progress.current.processed == 0:
+        if rounds_done(self.trainer) == 0:
             self._evaluate()
             self.initial = dict(self.module.measured)
 
     def advance(self) -> None:
         """Round t: draw the tasks, train each, mean, server step, evaluate."""
-        started, t = time.perf_counter(), self.epoch_progress.current.processed + 1
+        started, t = time.perf_counter(), rounds_done(self.trainer) + 1
         tasks = self.participation.tasks(t)
         x_t = self.weights.read()
         try:
@@ -99,6 +105,25 @@ class FederatedLoop(_FitLoop):
         self._count_server_step()
         self.row = self._row(t, tasks, cohort, update, due)
         self.row |= _times(started, trained, time.perf_counter(), due, cohort.table[:, 1].sum().item())
+
+    def _require_supported(self) -> None:
+        """Refuse what a client's local steps (Alg. 2) would silently leave out."""
+        if self.trainer.accumulate_grad_batches != 1:
+            every = self.trainer.accumulate_grad_batches
+            raise FedGMError(
+                f"accumulate_grad_batches={every} is not supported: every local batch is a step. "
+                "Leave it at 1, and raise local.batch_size instead."
+            )
+        if not self.module.automatic_optimization:
+            raise FedGMError(
+                "automatic_optimization=False is not supported: the federated loop runs the local optimiser. "
+                "Return the loss from training_step instead."
+            )
+        if (count := len(self.trainer.strategy.optimizers)) != 1:
+            raise FedGMError(
+                f"configure_optimizers gave {count} optimisers, but a client trains with exactly one. "
+                "Put all parameters into one optimiser; parameter groups may differ."
+            )
 
     # What serves a round ---------------------------------------------------------------------------
 
@@ -128,10 +153,9 @@ class FederatedLoop(_FitLoop):
         return Cohort(mean.mean(x_t.x.dtype), table.cpu())
 
     def _slots(self, tasks: list[ClientTask]) -> Iterator[int | None]:
-        """This worker's tasks, each framed by Lightning's batch hooks; padded so that all workers fire as many."""
-        strategy = self.trainer.strategy
+        """This worker's tasks, each framed by Lightning's batch hooks; padded: all workers fire as many."""
         costs = [self._steps(task) for task in tasks]
-        own = share_out(costs, self.trainer.world_size)[strategy.global_rank]
+        own = share_out(costs, self.trainer.world_size)[self.trainer.global_rank]
         progress = self.epoch_loop.batch_progress
         progress.reset_on_run()
         for i, slot in enumerate(own):
@@ -147,7 +171,9 @@ class FederatedLoop(_FitLoop):
 
     def _steps(self, task: ClientTask) -> int:
         """K_i: local steps of a task."""
-        return self.federation.steps_of(task.client, self.settings.batch_size, task.epochs, self.settings.unit)
+        return self.federation.steps_of(
+            task.client, self.settings.batch_size, task.epochs, self.settings.unit
+        )
 
     def _batches(self, task: ClientTask, t: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """A client's batches; layers that draw (dropout) start from (seed, round, client) too."""
@@ -166,7 +192,7 @@ class FederatedLoop(_FitLoop):
         self.trainer._logger_connector._first_loop_iter = first
         for name, value in self.module.measured.items():
             if not torch.isfinite(torch.tensor(value)):
-                self.diverged = f"{name} became {value} in round {self.epoch_progress.current.processed + 1}"
+                self.diverged = f"{name} became {value} in round {rounds_done(self.trainer) + 1}"
                 self.trainer.should_stop = True
 
     def _call_server_update(self, update: ServerUpdate) -> None:
@@ -182,7 +208,7 @@ class FederatedLoop(_FitLoop):
             raise StopIteration
 
     def _count_server_step(self) -> None:
-        """One step of ``global_step`` a round, whatever the clients did: Lightning's callbacks count in it."""
+        """``global_step`` advances by one a round, whatever the clients did: callbacks count in it."""
         step = self.epoch_loop.automatic_optimization.optim_progress.optimizer.step
         step.increment_ready()
         step.increment_completed()
@@ -221,6 +247,11 @@ class FederatedLoop(_FitLoop):
         super().on_load_checkpoint(state_dict)
         own = state_dict["fedgm"]
         self.local_steps, self.initial = own["local_steps"], own["initial"]
+
+
+def rounds_done(trainer: pl.Trainer) -> int:
+    """Server rounds behind the current weights."""
+    return cast(Any, trainer.fit_loop.epoch_progress.current).processed
 
 
 def _times(started: float, trained: float, ended: float, evaluated: bool, samples: float) -> Row:

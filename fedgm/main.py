@@ -15,7 +15,7 @@ from fedgm.errors import ConfigError, FedGMError
 
 
 def task(cfg: DictConfig) -> dict[str, Any]:
-    """One job. On its own it ends the process with a message; in a multirun it reports and lets others run."""
+    """One job. Alone it ends the process with a message; in a multirun it reports and lets others run."""
     from fedgm.launch import execute
 
     hydra_config = HydraConfig.get()

@@ -40,7 +40,10 @@ def check(node: Mapping[str, Any], key: str, given: set[str] | None = None) -> N
         n for n in names if signature.parameters[n].default is inspect.Parameter.empty and n not in node
     ]
     for name in missing:
-        if name not in (given or set()) and signature.parameters[name].kind is not inspect.Parameter.VAR_POSITIONAL:
+        if (
+            name not in (given or set())
+            and signature.parameters[name].kind is not inspect.Parameter.VAR_POSITIONAL
+        ):
             hint = f"+{key}.{name}={_example(hints.get(name, float))}"
             raise ConfigError(f"{key}.{name}", "(missing)", f"{target} needs it", hint)
 
@@ -52,7 +55,9 @@ def _target(node: Mapping[str, Any], key: str) -> tuple[str, inspect.Signature, 
         target: Callable[..., Any] = get_object(str(name))
     except Exception as error:
         reason = str(error).splitlines()[0]
-        raise ConfigError(f"{key}._target_", name, f"an importable name ({reason})", "the full dotted path") from None
+        raise ConfigError(
+            f"{key}._target_", name, f"an importable name ({reason})", "the full dotted path"
+        ) from None
     try:
         hints = get_type_hints(target.__init__ if inspect.isclass(target) else target)
     except Exception:

@@ -65,12 +65,17 @@ class ForkLauncher(_Launcher):
         """It works in a notebook."""
         return True
 
-    def launch(self, function: Callable[..., Any], *args: Any, trainer: pl.Trainer | None = None, **kwargs: Any) -> Any:
+    def launch(
+        self, function: Callable[..., Any], *args: Any, trainer: pl.Trainer | None = None, **kwargs: Any
+    ) -> Any:
         """Run ``function`` in all workers; return what it returns in this one."""
         environment = self._strategy.cluster_environment
         assert environment is not None
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = environment.main_address, str(environment.main_port)
+        os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = (
+            environment.main_address,
+            str(environment.main_port),
+        )
         sys.stdout.flush()
         sys.stderr.flush()
         for rank in range(1, self._strategy.num_processes):
@@ -83,7 +88,7 @@ class ForkLauncher(_Launcher):
         finally:
             self._reap()
 
-    def kill(self, signum: signal.Signals) -> None:
+    def kill(self, signum: Any) -> None:
         """End the other workers."""
         for child in self._children:
             os.kill(child, signum)

@@ -16,7 +16,7 @@ GOOD = ("finished", "diverged")
 
 
 class TolerantSweeper(BasicSweeper):
-    """Leaves out jobs that cannot be composed, runs the rest, ends with a table and exit code 1 if any failed."""
+    """Leaves out jobs that cannot be composed, runs the rest; ends with a table, and code 1 if any failed."""
 
     def __init__(self, max_batch_size: int | None = None, params: dict[str, str] | None = None) -> None:
         super().__init__(max_batch_size, cast(Any, params))
@@ -24,7 +24,8 @@ class TolerantSweeper(BasicSweeper):
 
     def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
         """Drop illegal jobs from the batch instead of refusing all of it."""
-        assert self.config is not None and self.hydra_context is not None
+        assert self.config is not None
+        assert self.hydra_context is not None
         loader, legal = self.hydra_context.config_loader, list[Sequence[str]]()
         for overrides in batch:
             try:
@@ -38,7 +39,9 @@ class TolerantSweeper(BasicSweeper):
         """Run all legal jobs, then say how each of them ended."""
         returns = super().sweep(arguments)
         jobs = [job for batch in returns for job in batch]
-        own = _telling([*(job.overrides or [] for job in jobs), *(words.split() for words, _ in self._refused)])
+        own = _telling(
+            [*(job.overrides or [] for job in jobs), *(words.split() for words, _ in self._refused)]
+        )
         outcomes = [(own(job.overrides or []), cast(dict[str, Any], job.return_value)) for job in jobs]
         console = Console()
         console.print(_table(outcomes, [(own(words.split()), reason) for words, reason in self._refused]))

@@ -1,7 +1,7 @@
 """LocalOPT (Alg. 2): a client's steps from the weights it was given."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 
@@ -30,11 +30,10 @@ def train_locally(trainer: pl.Trainer, batches: Iterable[Batch], first_epoch: in
     sums = torch.zeros(2, dtype=torch.float64, device=strategy.root_device)
     output: dict[str, torch.Tensor] = {}
     for step, batch in enumerate(batches):
-        batch = strategy.batch_to_device(batch)
+        batch = strategy.batch_to_device(strategy.precision_plugin.convert_input(batch))
 
         def closure(batch: Batch = batch, step: int = step) -> torch.Tensor:
-            result = strategy.training_step(batch, step)
-            output.update(result)  # pyright: ignore[reportArgumentType]
+            output.update(cast(dict[str, torch.Tensor], strategy.training_step(batch, step)))
             optimizer.zero_grad()
             strategy.backward(output["loss"], optimizer)
             return output["loss"]

@@ -24,7 +24,9 @@ class ClientModule(pl.LightningModule):
         super().__init__()
         self.net = net.to(memory_format=torch.channels_last) if channels_last else net  # pyright: ignore
         self._optimizer = optimizer
-        self.measured: dict[str, float] = {}  # of the last evaluation: test/loss, test/acc, train/loss, train/acc
+        self.measured: dict[
+            str, float
+        ] = {}  # of the last evaluation: test/loss, test/acc, train/loss, train/acc
         self._sums = torch.empty(0)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -47,12 +49,14 @@ class ClientModule(pl.LightningModule):
         most = max(loader.batches for loader in loaders)
         self._sums = torch.zeros(len(loaders), most, 3, dtype=torch.float64, device=self.device)
 
-    def validation_step(self, batch: tuple[int, Tensor, Tensor], batch_idx: int, dataloader_idx: int = 0) -> None:
+    def validation_step(
+        self, batch: tuple[int, Tensor, Tensor], batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
         """Loss, hits and size of one batch of the test set (loader 0) or the training subset (1)."""
         number, x, y = batch
         scores = self(x)
         loss = F.cross_entropy(scores, y, reduction="sum")
-        cell = torch.stack([loss.double(), _correct(scores, y).double(), torch.tensor(float(len(y)))])
+        cell = torch.stack([loss.double(), _correct(scores, y).double(), loss.new_tensor(len(y), dtype=torch.double)])
         self._sums[dataloader_idx, number] = cell
 
     def on_validation_epoch_end(self) -> None:

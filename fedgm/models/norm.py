@@ -20,5 +20,7 @@ def norm_layer(kind: Norm, channels: int) -> nn.Module:
 
 
 def require_width(width: int) -> None:
-    """Below 8 channels, strided 1x1 convolutions in channels_last layout corrupt the heap (torch 2.13, CPU)."""
-    require(width >= 8 and width % 2 == 0, "model.width", width, "an even number of at least 8", "model.width=16")
+    """Below 8 channels a strided 1x1 convolution in channels_last layout corrupts the heap (torch 2.13)."""
+    require(
+        width >= 8 and width % 2 == 0, "model.width", width, "an even number of at least 8", "model.width=16"
+    )

@@ -74,7 +74,13 @@ class GeneralMomentum:
     def __post_init__(self) -> None:
         require(0 < self.eta < inf, "algorithm.eta", self.eta, "a positive number", "algorithm.eta=1.0")
         require(0 <= self.beta < 1, "algorithm.beta", self.beta, "0 <= beta < 1", "algorithm.beta=0.9")
-        require(isfinite(self.nu), "algorithm.nu", self.nu, "a finite number, usually in [0, 1]", "algorithm.nu=0.9")
+        require(
+            isfinite(self.nu),
+            "algorithm.nu",
+            self.nu,
+            "a finite number, usually in [0, 1]",
+            "algorithm.nu=0.9",
+        )
         if not 0 <= self.nu <= 1:
             warn(f"algorithm.nu={self.nu} lies outside [0, 1]: legal, used as it is", stacklevel=2)
 

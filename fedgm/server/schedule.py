@@ -56,7 +56,7 @@ def stage_ends(rounds: int, etas: Sequence[float]) -> list[int]:
     """
     inverse = [1 / eta for eta in etas]
     total = sum(inverse)
-    return [floor(rounds * part / total + 0.5) for part in accumulate(inverse)][:-1] + [rounds]
+    return [*(floor(rounds * part / total + 0.5) for part in list(accumulate(inverse))[:-1]), rounds]
 
 
 def stage_lengths(rounds: int, etas: Sequence[float]) -> list[int]:

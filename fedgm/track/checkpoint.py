@@ -1,6 +1,5 @@
 """Checkpoints that are whole or absent, and the way back to the newest good one."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +7,15 @@ import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
 from fedgm.lightning import pl
+from fedgm.loop import rounds_done
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
     """Writes beside the target and replaces it; never unpickles more than tensors and plain containers."""
 
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
+    def save_checkpoint(
+        self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None
+    ) -> None:
         """A kill leaves the old state or the new one."""
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +40,7 @@ class RoundCheckpoint(pl.Callback):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Last in the round, when the row is written: the rows of a checkpoint are always there."""
-        t = trainer.fit_loop.epoch_progress.current.processed
+        t = rounds_done(trainer)
         if t % self.every == 0 or t == self.rounds:
             trainer.save_checkpoint(self.folder / f"round-{t:06d}.ckpt")
             if trainer.is_global_zero:
@@ -60,7 +62,7 @@ def newest_good(folder: Path) -> tuple[Path | None, list[str]]:
         except Exception as error:
             reason = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
             notes.append(f"checkpoint {path.name} is damaged ({reason}): using the one before")
-            os.replace(path, path.with_suffix(".damaged"))
+            path.replace(path.with_suffix(".damaged"))
             continue
         return path, notes
     if notes:

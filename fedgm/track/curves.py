@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -16,19 +17,16 @@ def draw(path: Path, rows: list[Row], ends: list[int], title: str, caption: str)
     FigureCanvasAgg(figure)
     measured = evaluations(rows)
     rounds = [row["round"] for row in measured]
-    for place, (metric, name, scale) in enumerate((("loss", "loss", 1.0), ("acc", "accuracy, %", 100.0)), start=1):
+    for place, (metric, name, scale) in enumerate(
+        (("loss", "loss", 1.0), ("acc", "accuracy, %", 100.0)), start=1
+    ):
         axes = figure.add_subplot(1, 2, place)
         for split, colour in (("train", TRAIN), ("test", TEST)):
             values = [row[f"{split}/{metric}"] for row in measured]
             points = [float("nan") if v is None else scale * v for v in values]
             marker = "o" if len(points) < 12 else None
             axes.plot(rounds, points, color=colour, label=split, linewidth=1.8, marker=marker, markersize=4)  # pyright: ignore
-        for number, end in enumerate(ends[:-1], start=1):
-            axes.axvline(end, color=STAGE, linestyle="--", linewidth=1)
-            axes.annotate(
-                f"stage {number} ends, round {end}", (end, 1), xycoords=("data", "axes fraction"), rotation=90,
-                xytext=(-3, -4), textcoords="offset points", ha="right", va="top", fontsize=7, color=STAGE,
-            )  # fmt: skip
+        _mark_stages(axes, ends, bottom=place == 2)  # where the curve is not
         axes.set_xlabel("round")
         axes.set_ylabel(name)
         axes.set_xlim(0, ends[-1])
@@ -41,3 +39,21 @@ def draw(path: Path, rows: list[Row], ends: list[int], title: str, caption: str)
     temporary = path.with_name(f".{path.name}.tmp")
     figure.savefig(temporary, format="png", metadata={"Software": None})
     temporary.replace(path)
+
+
+def _mark_stages(axes: Axes, ends: list[int], bottom: bool) -> None:
+    """A dashed line where a stage ends, as the paper draws it."""
+    for number, end in enumerate(ends[:-1], start=1):
+        axes.axvline(end, color=STAGE, linestyle="--", linewidth=1)
+        axes.annotate(
+            f"stage {number} ends, round {end}",
+            (end, 0 if bottom else 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(-3, 4 if bottom else -4),
+            textcoords="offset points",
+            rotation=90,
+            ha="right",
+            va="bottom" if bottom else "top",
+            fontsize=7,
+            color=STAGE,
+        )

@@ -2,13 +2,14 @@
 
 import hashlib
 import json
+import math
 import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from fedgm.errors import FedGMError
 
@@ -26,7 +27,16 @@ def identity(cfg: DictConfig) -> str:
     values["trainer"].pop("workers")
     local = values["local"]  # optimisers that were not chosen say nothing about the run
     local["optimizers"] = {local["optimizer"]: local["optimizers"].get(local["optimizer"])}
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(_plain(values), sort_keys=True).encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Whole floats as integers, at any depth: 1 and 1.0 mean the same run."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def label(cfg: DictConfig, overrides: Iterable[str]) -> str:
@@ -35,13 +45,18 @@ def label(cfg: DictConfig, overrides: Iterable[str]) -> str:
     for override in overrides:
         key = override.split("=")[0].lstrip("+~")
         value = OmegaConf.select(cfg, key.replace("/", ".").split("@")[0])
-        if key.split(".")[0] in (*NOT_IDENTITY, "experiment", "algorithm", "hydra", "trainer") and "." not in key:
+        if (
+            key.split(".")[0] in (*NOT_IDENTITY, "experiment", "algorithm", "hydra", "trainer")
+            and "." not in key
+        ):
             continue
         if key.startswith(("track.", "hydra", "trainer.workers")):
             continue
         if isinstance(value, DictConfig):
             value = value.get("name")
-        words.add(f"{key.split('.')[-1]}={value}")
+        if isinstance(value, ListConfig):
+            value = OmegaConf.to_container(value, resolve=True)
+        words.add(f"{key.split('.')[-1]}={_plain(value)}")
     text = ",".join([str(cfg.algorithm.name), *sorted(words)])
     return re.sub(r"[^\w.,=+\-\[\]]+", "", text)[: len(str(cfg.algorithm.name)) + LABEL_LENGTH]
 
@@ -83,8 +98,17 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Readable JSON, atomically."""
-    write_atomically(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+    """Readable JSON, atomically; what is not a finite number becomes null."""
+    write_atomically(path, json.dumps(_finite(value), indent=2, allow_nan=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    """JSON knows neither nan nor inf: a rule without a gain has nan there."""
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -26,7 +26,7 @@ def is_alive(folder: Path) -> bool:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Generator[None]:
     """Hold the folder; raise :class:`RunLockedError` where another process does.
 
     The kernel drops the lock when its holder dies, so a killed run never blocks the next one.
@@ -56,7 +56,7 @@ def _acquire(path: Path) -> IO[str]:
         except OSError:
             file.close()
             raise RunLockedError(
-                f"{path.parent} is being worked on by {_holder(path)}. That run goes on; this one stops here. "
+                f"{path.parent} is being worked on by {_holder(path)}. That run goes on, this one ends. "
                 "Wait for it, or use another output_dir."
             ) from None
         if path.exists() and os.fstat(file.fileno()).st_ino == path.stat().st_ino:

@@ -4,10 +4,17 @@ import time
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from fedgm.lightning import pl
-from fedgm.loop import FederatedLoop, Row
+from fedgm.loop import FederatedLoop, Row, rounds_done
 
 LINES = 20  # at most so many progress lines where there is no terminal
 
@@ -24,7 +31,7 @@ class RoundProgress(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Start the bar where the run starts or continues."""
         loop = trainer.fit_loop
-        self._started, self._first = time.perf_counter(), loop.epoch_progress.current.processed
+        self._started, self._first = time.perf_counter(), rounds_done(trainer)
         if not trainer.is_global_zero or not self.live:
             return
         self._bar = Progress(
@@ -49,7 +56,7 @@ class RoundProgress(pl.Callback):
             return
         if (accuracy := loop.row["test/acc"]) is not None:
             self._accuracy = f"{100 * accuracy:.1f} %"
-        t, rounds = loop.epoch_progress.current.processed, loop.settings.rounds
+        t, rounds = rounds_done(trainer), loop.settings.rounds
         if self._bar is not None:
             self._bar.update(self._task, completed=t, accuracy=self._accuracy)
         elif t in (1, rounds) or t * LINES // rounds > (t - 1) * LINES // rounds:
@@ -60,7 +67,7 @@ class RoundProgress(pl.Callback):
         per_round = (time.perf_counter() - self._started) / (t - self._first)
         minutes, seconds = divmod(round(per_round * (rounds - t)), 60)
         return (
-            f"{self.title}  round {t}/{rounds}  stage {row['server/stage']}  local loss {row['local/loss']:.3f}  "
+            f"{self.title}  round {t}/{rounds}  stage {row['server/stage']}  loss {row['local/loss']:.3f}  "
             f"test acc {self._accuracy}  {per_round:.2f} s/round  ETA {minutes}:{seconds:02d}"
         )
 

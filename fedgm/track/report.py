@@ -1,5 +1,6 @@
 """What is printed before and after a run."""
 
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ def headline(console: Console, summary: dict[str, Any], parameters: int, workers
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row(s["name"], f"{s['algorithm']}, {s['rounds']} rounds, seed {s['seed']}, profile {s['profile']}")
+    table.add_row(
+        s["name"], f"{s['algorithm']}, {s['rounds']} rounds, seed {s['seed']}, profile {s['profile']}"
+    )
     table.add_row("model", f"{s['model']}, {parameters:,} parameters, on {s['data']}")
     for key, values in momentum(s["stages"]).items():
         table.add_row(key, values)
-    table.add_row("gain", f"{s['gain']:.4g} (what the first update is multiplied by)")
+    if isfinite(s["gain"]):  # an adaptive rule has none
+        table.add_row("gain", f"{s['gain']:.4g} (what the first update is multiplied by)")
     table.add_row("workers", str(workers))
     table.add_row("folder", str(folder))
     console.print(table, highlight=False)
@@ -47,7 +51,9 @@ def closing(console: Console, summary: dict[str, Any], folder: Path) -> None:
     """The result and where everything is."""
     s = summary
     colour = {"finished": "green", "diverged": "yellow", "stopped": "yellow"}.get(s["status"], "red")
-    table = Table(show_header=True, header_style="bold", title=f"{s['name']} / {s['algorithm']} / seed {s['seed']}")
+    table = Table(
+        show_header=True, header_style="bold", title=f"{s['name']} / {s['algorithm']} / seed {s['seed']}"
+    )
     for name in ("", "round", "train loss", "train acc", "test loss", "test acc"):
         table.add_column(name, justify="left" if not name else "right")
     lines = [("start", {"round": 0, **(s.get("initial") or {})}), ("final", s["final"]), ("best", s["best"])]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import IO
 
 from fedgm.lightning import pl
-from fedgm.loop import FederatedLoop
+from fedgm.loop import FederatedLoop, rounds_done
 from fedgm.track import rows
 from fedgm.track.folder import write_atomically
 from fedgm.track.wandb_run import WandbRecord
@@ -24,7 +24,7 @@ class RoundLog(pl.Callback):
         """Keep the rows up to the round we continue after."""
         if not trainer.is_global_zero:
             return
-        done = trainer.fit_loop.epoch_progress.current.processed
+        done = rounds_done(trainer)
         kept = rows.read(self.path)[:done]
         write_atomically(self.path, "".join(rows.dump(row) for row in kept))
         self._file = self.path.open("a")

@@ -78,7 +78,9 @@ class WandbRecord:
             except Exception as error:
                 if in_sweep_agent():
                     raise
-                print(f"W&B cannot be reached ({_first_line(error)}): recording offline, `wandb sync` sends it later")
+                print(
+                    f"W&B cannot be reached ({_first_line(error)}): recording offline; `wandb sync` sends it"
+                )
                 mode = "offline"
         if mode == "offline":
             shutil.rmtree(folder / "wandb", ignore_errors=True)

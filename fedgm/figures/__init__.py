@@ -1,0 +1,1 @@
+"""Pictures: what the momentum family does."""
