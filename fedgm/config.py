@@ -74,6 +74,15 @@ class Local:
 
 
 @dataclass
+class PaperMomentum:
+    """An experiment's (eta, beta, nu), which FedGM takes and FedAvg (nu = 0) does not."""
+
+    eta: float = MISSING
+    beta: float = MISSING
+    nu: float = MISSING
+
+
+@dataclass
 class Eval:
     """When and on what the global model is measured."""
 
@@ -189,6 +198,7 @@ class RunConfig:
     seed: int = MISSING
     paper_rounds: int = MISSING
     rounds: int = MISSING
+    paper_momentum: PaperMomentum = MISSING
     output_dir: str = MISSING
     rerun: bool = MISSING
     algorithm: Any = MISSING

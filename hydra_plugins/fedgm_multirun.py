@@ -1,12 +1,16 @@
-"""Hydra's multirun where one bad job does not stop the others.
+"""Hydra's multirun where one bad job does not stop the others, and an experiment names its own lines.
 
 Hydra takes sweepers from the namespace package ``hydra_plugins`` alone, hence this place.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.config_store import ConfigStore
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
@@ -15,12 +19,39 @@ from rich.table import Table
 GOOD = ("finished", "diverged")
 
 
+@dataclass
+class TolerantSweeperConf:
+    """``hydra/sweeper=fedgm``, the default of this project."""
+
+    _target_: str = "hydra_plugins.fedgm_multirun.TolerantSweeper"
+    max_batch_size: int | None = None
+    params: dict[str, str] = field(default_factory=dict[str, str])
+    lines: list[str] = field(default_factory=list[str])  # of a figure: overrides of each, blank-separated
+
+
+ConfigStore.instance().store(group="hydra/sweeper", name="fedgm", node=TolerantSweeperConf, provider="fedgm")
+
+
 class TolerantSweeper(BasicSweeper):
     """Leaves out jobs that cannot be composed, runs the rest; ends with a table, and code 1 if any failed."""
 
-    def __init__(self, max_batch_size: int | None = None, params: dict[str, str] | None = None) -> None:
+    def __init__(self, max_batch_size: int | None, params: dict[str, str], lines: list[str]) -> None:
         super().__init__(max_batch_size, cast(Any, params))
+        self.lines = lines
         self._refused: list[tuple[str, str]] = []
+
+    def split_arguments(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, overrides: list[Override], max_batch_size: int | None
+    ) -> list[list[list[str]]]:
+        """Every line times every combination of the command line, whose values win; no job twice."""
+        assert self.hydra_context is not None
+        parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
+        jobs: list[list[str]] = []
+        for line in self.lines or [""]:
+            own = parser.parse_overrides(str(line).split())
+            [combinations] = BasicSweeper.split_arguments([*own, *overrides], None)
+            jobs += [job for job in combinations if job not in jobs]
+        return list(BasicSweeper.split_overrides_to_chunks(jobs, max_batch_size))
 
     def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
         """Drop illegal jobs from the batch instead of refusing all of it."""

@@ -56,7 +56,9 @@ class ClientModule(pl.LightningModule):
         number, x, y = batch
         scores = self(x)
         loss = F.cross_entropy(scores, y, reduction="sum")
-        cell = torch.stack([loss.double(), _correct(scores, y).double(), loss.new_tensor(len(y), dtype=torch.double)])
+        cell = torch.stack(
+            [loss.double(), _correct(scores, y).double(), loss.new_tensor(len(y), dtype=torch.double)]
+        )
         self._sums[dataloader_idx, number] = cell
 
     def on_validation_epoch_end(self) -> None:
