@@ -14,16 +14,12 @@ if TYPE_CHECKING:
 
 def run(overrides: Sequence[str] = ()) -> "RunResult":
     """Do what ``python run.py OVERRIDES`` does, but raise :class:`fedgm.errors.FedGMError`, never exit."""
-    from hydra import compose, initialize_config_dir
     from rich.console import Console
 
-    from fedgm import config
+    from fedgm.config import compose
     from fedgm.launch import execute
 
-    config.register()
-    with initialize_config_dir(str(config.conf_dir().resolve()), version_base="1.3"):
-        cfg = compose("config", overrides=list(overrides))
-    return execute(cfg, list(overrides), Console())
+    return execute(compose(overrides), list(overrides), Console())
 
 
 def load_runs(output_dir: str | Path = "outputs") -> "pd.DataFrame":

@@ -14,6 +14,7 @@ from fedgm.config import RunConfig
 from fedgm.data.dataset import Dataset, pool, subset
 from fedgm.data.federation import Evaluation, Federation, federation
 from fedgm.draws import derive
+from fedgm.errors import ConfigError
 from fedgm.lightning import pl
 from fedgm.loop import FederatedLoop, RoundSettings
 from fedgm.parts import build, check
@@ -30,6 +31,9 @@ def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     rule: ServerRule = build(config.algorithm, "algorithm")
     plan: Plan = build(config.schedule, "schedule").plan(config.rounds, rule)
     check(config.participation, "participation")
+    check(config.model, "model", given={"num_classes"})
+    local = config.local
+    check(local.optimizers[local.optimizer], f"local.optimizers.{local.optimizer}", given={"params"})
     return rule, plan
 
 
@@ -75,22 +79,27 @@ def build_trainer(config: RunConfig, callbacks: list[pl.Callback], workers: int)
     """Lightning's Trainer with everything off that belongs to us: rows, checkpoints, progress."""
     torch.set_num_threads(config.trainer.threads)
     strategy: Any = FederatedDDP() if workers > 1 else "auto"
-    return pl.Trainer(
-        accelerator=config.trainer.accelerator,
-        devices=workers if workers > 1 or config.trainer.accelerator == "cpu" else config.trainer.devices,
-        strategy=strategy,
-        precision=config.trainer.precision,  # pyright: ignore[reportArgumentType]
-        max_epochs=config.rounds,
-        gradient_clip_val=config.local.clip,
-        callbacks=callbacks,
-        plugins=[AtomicCheckpointIO()],
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        num_sanity_val_steps=0,
-        use_distributed_sampler=False,
-    )
+    try:
+        return pl.Trainer(
+            accelerator=config.trainer.accelerator,
+            devices=workers if workers > 1 or config.trainer.accelerator == "cpu" else config.trainer.devices,
+            strategy=strategy,
+            precision=config.trainer.precision,  # pyright: ignore[reportArgumentType]
+            max_epochs=config.rounds,
+            gradient_clip_val=config.local.clip,
+            callbacks=callbacks,
+            plugins=[AtomicCheckpointIO()],
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            num_sanity_val_steps=0,
+            use_distributed_sampler=False,
+        )
+    except (ValueError, pl.utilities.exceptions.MisconfigurationException) as error:
+        t = config.trainer
+        asked = f"(accelerator={t.accelerator}, devices={t.devices}, precision={t.precision})"
+        raise ConfigError("trainer", asked, str(error).splitlines()[0].rstrip("!."), "trainer=cpu") from error
 
 
 def fit(

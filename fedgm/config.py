@@ -4,11 +4,14 @@ Parts that are chosen by ``_target_`` (algorithm, schedule, model ...) have no s
 :mod:`fedgm.parts` reads the types of their parameters from the target's own signature.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any, cast
 
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
 
@@ -170,7 +173,7 @@ class Trainer:
     precision: str = MISSING
 
     def __post_init__(self) -> None:
-        ok = self.workers == "auto" or (isinstance(self.workers, int) and self.workers >= 1)
+        ok = self.workers == "auto" or (type(self.workers) is int and self.workers >= 1)
         require(ok, "trainer.workers", self.workers, "auto or a number of at least 1", "trainer.workers=1")
         _at_least("trainer.threads", self.threads, 1, 1)
 
@@ -229,6 +232,20 @@ def register() -> None:
     """Make the schema and the ``fedgm.rounds`` resolver known to Hydra; repeating it does no harm."""
     ConfigStore.instance().store(name="run_schema", node=RunConfig)
     OmegaConf.register_new_resolver("fedgm.rounds", lambda t, scale: round(t * scale), replace=True)
+
+
+def compose(overrides: Sequence[str]) -> DictConfig:
+    """What Hydra makes of a command line, without Hydra's command line."""
+    register()
+    with initialize_config_dir(str(conf_dir().resolve()), version_base="1.3"):
+        return hydra_compose("config", overrides=list(overrides))
+
+
+def stored(folder: Path) -> DictConfig:
+    """The configuration that a run folder keeps, with its types."""
+    return cast(
+        DictConfig, OmegaConf.merge(OmegaConf.structured(RunConfig), OmegaConf.load(folder / "config.yaml"))
+    )
 
 
 def validate(cfg: DictConfig) -> RunConfig:

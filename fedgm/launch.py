@@ -22,6 +22,7 @@ from fedgm.track.lock import locked
 from fedgm.track.progress import RoundProgress
 from fedgm.track.roundlog import RoundLog
 from fedgm.track.wandb_run import WandbRecord, in_sweep_agent, resolve_mode
+from fedgm.workers import StopOnSigterm
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ class Job:
             ended = self._train(start)
         except (KeyboardInterrupt, SystemExit):
             ended = self._give_up("stopped", "interrupted; the same command continues it")
-            raise
+            report.stopped(self.console, ended)
+            raise KeyboardInterrupt from None  # Lightning makes SystemExit of it, which would end a notebook
         except OSError as error:
             ended = self._give_up("failed", str(error))
             raise FedGMError(
@@ -101,9 +103,7 @@ class Job:
         """The newest good checkpoint; says what a user should know about continuing."""
         path, notes = checkpoint.newest_good(self.folder / "checkpoints")
         if path is not None:
-            notes.append(
-                f"continuing after {path.stem.replace('-', ' ').replace(' 0', ' ').replace(' 0', ' ')}"
-            )
+            notes.append(f"continuing after round {int(path.stem.removeprefix('round-'))}")
             if changed := summary.changes(before, self.static):
                 notes.append(f"warning: begun with another program ({'; '.join(changed)})")
         for note in notes:
@@ -124,8 +124,12 @@ class Job:
             self.folder / "checkpoints", config.checkpoint.every, config.checkpoint.keep, config.rounds
         )
         callbacks: list[pl.Callback] = [
-            FedGM(self.rule, self.plan), self.log, RoundProgress(self.console, title, live), saver,
-        ]  # fmt: skip
+            FedGM(self.rule, self.plan),
+            self.log,
+            RoundProgress(self.console, title, live),
+            saver,
+            StopOnSigterm(),
+        ]
         trainer = assemble.build_trainer(config, callbacks, workers)
         loop = assemble.fit(config, trainer, module, clients, str(start) if start else None)
         self._save_model(module)

@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
+from fedgm.lightning import pl  # first: it makes Lightning importable beside a CPU-only torch
+
+# isort: split
 import torch
 from pytorch_lightning.loops.fit_loop import _FitLoop
 from pytorch_lightning.trainer import call
@@ -24,7 +27,6 @@ from fedgm.client.weights import FlatWeights, Snapshot
 from fedgm.data.federation import Federation
 from fedgm.draws import derive
 from fedgm.errors import FedGMError
-from fedgm.lightning import pl
 from fedgm.participation import ClientTask, Participation
 from fedgm.workers import share_out
 
@@ -116,13 +118,14 @@ class FederatedLoop(_FitLoop):
             )
         if not self.module.automatic_optimization:
             raise FedGMError(
-                "automatic_optimization=False is not supported: the federated loop runs the local optimiser. "
-                "Return the loss from training_step instead."
+                "automatic_optimization=False is not supported: the federated loop steps the local optimiser. "
+                "Return the loss from training_step, and put all parameters into one optimiser "
+                "(its parameter groups may differ)."
             )
-        if (count := len(self.trainer.strategy.optimizers)) != 1:
+        if (count := len(self.trainer.strategy.optimizers)) != 1:  # Lightning has already refused several
             raise FedGMError(
                 f"configure_optimizers gave {count} optimisers, but a client trains with exactly one. "
-                "Put all parameters into one optimiser; parameter groups may differ."
+                "Return one optimiser from it."
             )
 
     # What serves a round ---------------------------------------------------------------------------

@@ -28,6 +28,8 @@ def task(cfg: DictConfig) -> dict[str, Any]:
         if alone:
             raise SystemExit(2 if isinstance(error, ConfigError) else 1) from None
         return {"status": "failed", "reason": str(error)}
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None  # of a multirun, too: who stops one job means all
     except Exception as error:
         if alone:
             raise

@@ -4,15 +4,17 @@ import ctypes
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from typing import Any
 
+from fedgm.lightning import pl  # first: it makes Lightning importable beside a CPU-only torch
+
+# isort: split
 import torch
 from pytorch_lightning.strategies import DDPStrategy
 from pytorch_lightning.strategies.launchers.launcher import _Launcher
-
-from fedgm.lightning import pl
 
 PR_SET_PDEATHSIG = 1
 
@@ -47,6 +49,20 @@ class FederatedDDP(DDPStrategy):
             super()._configure_launcher()
         else:
             self._launcher = ForkLauncher(self)
+
+
+class StopOnSigterm(pl.Callback):
+    """SIGTERM is what Ctrl-C is, and only the first worker listens: it ends the others.
+
+    Lightning's own handler broadcasts to the workers from inside the handler. That can meet another
+    exchange that they wait in, and hang; and the run would end with exit code 0.
+    """
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Take the place of Lightning's handler; Lightning restores the one before itself at the end."""
+        if threading.current_thread() is threading.main_thread():
+            first = trainer.is_global_zero
+            signal.signal(signal.SIGTERM, signal.default_int_handler if first else signal.SIG_IGN)
 
 
 class ForkLauncher(_Launcher):

@@ -1,12 +1,15 @@
 """Checkpoints that are whole or absent, and the way back to the newest good one."""
 
+import io
 from pathlib import Path
 from typing import Any
 
+from fedgm.lightning import pl  # first: it makes Lightning importable beside a CPU-only torch
+
+# isort: split
 import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
-from fedgm.lightning import pl
 from fedgm.loop import rounds_done
 
 
@@ -20,8 +23,10 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.tmp")
+        content = io.BytesIO()
+        torch.save(checkpoint, content)  # to memory: of a full disk torch makes an obscure RuntimeError
         try:
-            torch.save(checkpoint, temporary)
+            temporary.write_bytes(content.getbuffer())
             temporary.replace(target)
         except OSError:
             temporary.unlink(missing_ok=True)

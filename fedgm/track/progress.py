@@ -76,3 +76,9 @@ class RoundProgress(pl.Callback):
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+
+    def on_exception(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
+    ) -> None:
+        """Give the terminal its cursor back; Lightning calls no teardown after an error."""
+        self.teardown(trainer, pl_module, "fit")

@@ -73,6 +73,12 @@ def closing(console: Console, summary: dict[str, Any], folder: Path) -> None:
             console.print(f"  {folder / name}", highlight=False, soft_wrap=True)
 
 
+def stopped(console: Console, summary: dict[str, Any]) -> None:
+    """One line after Ctrl-C."""
+    done = f"{summary.get('rounds_done', '?')} of {summary['rounds']} rounds"
+    console.print(f"[bold yellow]stopped[/] after {done}; the same command continues", highlight=False)
+
+
 _COLUMNS = ("train/loss", "train/acc", "test/loss", "test/acc")
 
 

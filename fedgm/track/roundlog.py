@@ -1,6 +1,7 @@
 """RoundLog: the one writer of rows, to metrics.jsonl and to W&B."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -46,3 +47,10 @@ class RoundLog(pl.Callback):
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def on_exception(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
+    ) -> None:
+        """Lightning calls no teardown after an error; on a full disk closing fails as writing did."""
+        with suppress(OSError):
+            self.teardown(trainer, pl_module, "fit")

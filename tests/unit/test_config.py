@@ -5,7 +5,6 @@ import pickle
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -66,15 +65,11 @@ LEGAL = [
 
 @pytest.fixture(scope="module")
 def composed():
-    config.register()
-    with initialize_config_dir(str(config.conf_dir()), version_base="1.3"):
-        return compose("config")
+    return config.compose([])
 
 
 def composed_with(*overrides: str):
-    config.register()
-    with initialize_config_dir(str(config.conf_dir()), version_base="1.3"):
-        return compose("config", overrides=list(overrides))
+    return config.compose(overrides)
 
 
 @pytest.mark.parametrize("override", RANGES)
@@ -108,7 +103,9 @@ def test_the_table_above_has_every_range_of_the_schema():
 
 
 def test_the_hint_for_few_clients_fits_them():
-    with pytest.raises(ConfigError, match=r"^clients\.per_round=5 .* 1 to clients\.count=3\. Try clients\.per_round=3$"):
+    with pytest.raises(
+        ConfigError, match=r"^clients\.per_round=5 .* 1 to clients\.count=3\. Try clients\.per_round=3$"
+    ):
         config.validate(composed_with("clients.count=3"))
 
 

@@ -1,6 +1,5 @@
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from fedgm import config
@@ -33,9 +32,7 @@ COUNTS = {
 
 
 def model_node(*overrides: str) -> dict:
-    config.register()
-    with initialize_config_dir(str(config.conf_dir()), version_base="1.3"):
-        cfg = compose("config", overrides=list(overrides))
+    cfg = config.compose(overrides)
     return OmegaConf.to_container(cfg.model, resolve=True)
 
 
@@ -126,11 +123,9 @@ def test_weights_are_drawn_from_the_seed_alone():
     from fedgm.assemble import build_module
 
     def first(seed: int, noise: int) -> torch.Tensor:
-        with initialize_config_dir(str(config.conf_dir()), version_base="1.3"):
-            cfg = compose("config", overrides=["profile=tiny", f"seed={seed}"])
+        cfg = config.compose(["profile=tiny", f"seed={seed}"])
         torch.manual_seed(noise)
         return next(build_module(config.validate(cfg), 10).parameters()).detach().clone()
 
-    config.register()
     assert torch.equal(first(0, noise=1), first(0, noise=2))
     assert not torch.equal(first(0, noise=1), first(1, noise=1))

@@ -1,0 +1,64 @@
+"""States of clients that have taken part: on disk, one file per client and round, whole or absent.
+
+Every worker reads and writes the same folder. A state is looked up as the newest *before* a round, so
+a run that continues from an older checkpoint finds the states of that time.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+
+from fedgm.client.rule import State
+from fedgm.errors import FedGMError
+
+
+class ClientStore:
+    """Kept until no checkpoint can ask for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def load(self, client: int, before: int) -> State:
+        """The client's state as round ``before`` finds it; empty if it has not taken part."""
+        older = [path for path in self._versions(client) if _round(path) < before]
+        if not older:
+            return {}
+        try:
+            return load_file(older[0])
+        except (OSError, SafetensorError) as error:
+            raise FedGMError(
+                f"the state of client {client} cannot be read ({older[0]}: {error}). Try rerun=true"
+            ) from None
+
+    def save(self, client: int, t: int, state: State, floor: int) -> None:
+        """Keep the state after round ``t``; drop what no checkpoint from round ``floor`` on needs."""
+        path = self.folder / f"{client:08d}" / f"{t:06d}.safetensors"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        temporary.write_bytes(save(state))
+        temporary.replace(path)
+        for old in [p for p in self._versions(client) if _round(p) <= floor][1:]:
+            old.unlink(missing_ok=True)
+
+    def _versions(self, client: int) -> list[Path]:
+        """Newest first."""
+        return sorted((self.folder / f"{client:08d}").glob("[0-9]*.safetensors"), reverse=True)
+
+
+def require_room(folder: Path, clients: int, bytes_each: int) -> str:
+    """What the states of all clients that may take part will cost; an error where that cannot fit."""
+    need, free = 2 * clients * bytes_each, shutil.disk_usage(folder).free
+    text = f"{clients:,} client states of {bytes_each / 2**20:.1f} MiB, up to {need / 2**30:.2f} GiB on disk"
+    if need > free:
+        raise FedGMError(
+            f"client: {text}, but {folder} has {free / 2**30:.2f} GiB free. "
+            "Try fewer clients.count or rounds, a smaller model, or output_dir on a larger disk"
+        )
+    return text
+
+
+def _round(path: Path) -> int:
+    return int(path.stem)

@@ -1,0 +1,39 @@
+"""One process at a time in a run folder; a killed one never blocks the next."""
+
+import socket
+
+import pytest
+from commands import TINY, read_summary, result
+
+import fedgm
+from fedgm.errors import RunLockedError
+
+RUN = (*TINY, "rounds=10")
+
+
+def test_the_second_of_two_equal_commands_stops_and_names_the_first(commands, tmp_path):
+    home = tmp_path / "out"
+    first = commands.start(home, *RUN)
+    first.until_row(1)
+    second = commands.run(home, *RUN)
+    with pytest.raises(RunLockedError, match=f"process {first.pid} on {socket.gethostname()} since "):
+        fedgm.run([*RUN, f"output_dir={home}"])
+    assert first.wait() == 0, first.text
+    assert second.code == 1
+    assert f"error: {home}" in second.text
+    assert f"is being worked on by process {first.pid} on " in second.text
+    assert "Wait for it, or use another output_dir" in second.text
+    assert "Traceback" not in second.text
+
+    fedgm.run([*RUN, f"output_dir={tmp_path / 'alone'}"])
+    assert result(home) == result(tmp_path / "alone")
+
+
+def test_after_a_kill_the_lock_does_not_block(commands, tmp_path):
+    command = commands.start(tmp_path, *RUN, "trainer.workers=2")
+    command.until_row(1)
+    command.kill()
+    assert list(tmp_path.glob("*/*/seed=0/lock"))  # it is still there, but nobody holds it
+    assert fedgm.run([*RUN, f"output_dir={tmp_path}"]).status == "finished"
+    assert not list(tmp_path.glob("*/*/seed=0/lock"))
+    assert read_summary(tmp_path)["rounds_done"] == 10

@@ -1,0 +1,68 @@
+"""A process that has imported everything and forks a fresh ``python run.py ...`` on request.
+
+The forked process is a process like any other (own pid, signals, exit code), it only spares the seconds
+of imports, so that tests can afford to kill many. Started by the ``commands`` fixture; one JSON line in,
+one JSON line out.
+"""
+
+import json
+import os
+import runpy
+import signal
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def serve() -> list[str]:
+    """Answer requests until stdin ends; in a forked command return its arguments instead."""
+    import wandb  # noqa: F401
+
+    import fedgm.launch
+    import fedgm.main  # noqa: F401
+
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "wait" in request:
+            answer = {"code": wait(request["wait"], request["timeout"])}
+        else:
+            pid = os.fork()
+            if pid == 0:
+                become(request)
+                return request["arguments"]
+            answer = {"pid": pid}
+        print(json.dumps(answer), flush=True)
+    sys.exit(0)
+
+
+def become(request: dict) -> None:
+    """What a shell does before it starts a command."""
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where pytest runs in the background
+    out = os.open(request["out"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((nothing, 0), (out, 1), (out, 2)):
+        os.dup2(source, target)
+    os.environ.update(request["env"])
+    os.chdir(ROOT)
+
+
+def wait(pid: int, timeout: float) -> int | None:
+    """The exit code (negative: the signal), or None after ``timeout`` seconds."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    return None
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    arguments = serve()
+    sys.argv = ["run.py", *arguments]
+    runpy.run_path(str(ROOT / "run.py"), run_name="__main__")
