@@ -21,9 +21,10 @@ from benchmarks.workload import BATCH, COHORT, EPOCHS, LR, MODELS, bare_round, c
 from fedgm.assemble import WorkerShare
 from fedgm.callback import FedGM
 from fedgm.client.module import ClientModule
+from fedgm.cohort import RoundSettings
 from fedgm.data.federation import Federation
 from fedgm.lightning import pl
-from fedgm.loop import FederatedLoop, RoundSettings
+from fedgm.loop import FederatedLoop
 from fedgm.participation import Ideal
 from fedgm.server import Constant, GeneralMomentum
 from fedgm.workers import FederatedDDP

@@ -19,10 +19,11 @@ from benchmarks.workload import COHORT
 from fedgm.assemble import WorkerShare
 from fedgm.callback import FedGM
 from fedgm.client.module import ClientModule
+from fedgm.cohort import RoundSettings
 from fedgm.data import synthetic
 from fedgm.data.federation import federation
 from fedgm.lightning import pl
-from fedgm.loop import FederatedLoop, RoundSettings
+from fedgm.loop import FederatedLoop
 from fedgm.participation import Ideal
 from fedgm.server import Constant, GeneralMomentum
 

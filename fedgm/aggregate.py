@@ -12,6 +12,7 @@ class Mean(NamedTuple):
     delta: Tensor  # D: mean of the weighted deltas
     buffers: Tensor  # mean of the clients' float buffers
     counters: Tensor  # integer mean of the clients' counters
+    message: Tensor  # mean of what a client rule sends besides; empty for most
 
 
 class CohortMean:
@@ -23,8 +24,8 @@ class CohortMean:
     depends on both.
     """
 
-    def __init__(self, like: tuple[Tensor, Tensor, Tensor], clients: int) -> None:
-        self.sizes = [part.numel() for part in like]  # parameters, buffers, counters
+    def __init__(self, like: tuple[Tensor, Tensor, Tensor], clients: float, message: int = 0) -> None:
+        self.sizes = [*(part.numel() for part in like), message]  # parameters, buffers, counters, message
         self.clients = clients
         self.total = torch.zeros(sum(self.sizes), dtype=torch.float64, device=like[0].device)
 
@@ -39,10 +40,14 @@ class CohortMean:
         parts[1].add_(_rounded(buffers, share))
         parts[2].add_(counters)
 
+    def add_message(self, message: Tensor) -> None:
+        """Add what one client's rule sends besides its delta."""
+        self.total.split(self.sizes)[3].add_(message)
+
     def mean(self, dtype: torch.dtype = torch.float32) -> Mean:
         """D and the mean buffers of all that was added."""
-        delta, buffers, counters = (self.total / self.clients).split(self.sizes)
-        return Mean(delta.to(dtype), buffers.to(dtype), counters.to(torch.int64))
+        delta, buffers, counters, message = (self.total / self.clients).split(self.sizes)
+        return Mean(delta.to(dtype), buffers.to(dtype), counters.to(torch.int64), message.to(dtype))
 
 
 def _rounded(value: Tensor, factor: float) -> Tensor:

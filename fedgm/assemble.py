@@ -10,13 +10,17 @@ import torch
 from torch import nn
 
 from fedgm.client.module import ClientModule
+from fedgm.client.rule import ClientRule
+from fedgm.client.store import ClientStore
+from fedgm.cohort import RoundSettings
 from fedgm.config import RunConfig
 from fedgm.data.dataset import Dataset, pool, subset
 from fedgm.data.federation import Evaluation, Federation, federation
 from fedgm.draws import derive
 from fedgm.errors import ConfigError
-from fedgm.lightning import pl
-from fedgm.loop import FederatedLoop, RoundSettings
+from fedgm.lightning import MisconfigurationException, pl
+from fedgm.loop import FederatedLoop
+from fedgm.participation import Participation
 from fedgm.parts import build, check
 from fedgm.server import Plan, ServerRule
 from fedgm.track.checkpoint import AtomicCheckpointIO
@@ -31,6 +35,7 @@ def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     rule: ServerRule = build(config.algorithm, "algorithm")
     plan: Plan = build(config.schedule, "schedule").plan(config.rounds, rule)
     check(config.participation, "participation")
+    check(config.client, "client")
     check(config.model, "model", given={"num_classes"})
     local = config.local
     check(local.optimizers[local.optimizer], f"local.optimizers.{local.optimizer}", given={"params"})
@@ -67,6 +72,21 @@ def build_module(config: RunConfig, classes: int) -> ClientModule:
     return ClientModule(net, optimizer, channels_last=bool(config.model["channels_last"]))
 
 
+def build_participation(config: RunConfig, clients: Federation) -> Participation:
+    """Who takes part; schemes may ask how many steps a client makes and which labels it has."""
+    local = config.local
+    offer = {
+        "steps": lambda client, epochs: clients.steps_of(client, local.batch_size, epochs, local.unit),
+        "labels": lambda client: clients.train_labels.numpy()[clients.partition.indices(client)],
+    }
+    return build(config.participation, "participation", offer)
+
+
+def build_rule(config: RunConfig) -> ClientRule:
+    """What clients do besides plain SGD."""
+    return build(config.client, "client")
+
+
 def worker_count(config: RunConfig, alone: bool) -> int:
     """``auto`` is every core for a run on its own, one where runs stand side by side; never idle workers."""
     asked = config.trainer.workers
@@ -96,14 +116,19 @@ def build_trainer(config: RunConfig, callbacks: list[pl.Callback], workers: int)
             num_sanity_val_steps=0,
             use_distributed_sampler=False,
         )
-    except (ValueError, pl.utilities.exceptions.MisconfigurationException) as error:
+    except (ValueError, MisconfigurationException) as error:
         t = config.trainer
         asked = f"(accelerator={t.accelerator}, devices={t.devices}, precision={t.precision})"
         raise ConfigError("trainer", asked, str(error).splitlines()[0].rstrip("!."), "trainer=cpu") from error
 
 
 def fit(
-    config: RunConfig, trainer: pl.Trainer, module: ClientModule, clients: Federation, checkpoint: str | None
+    config: RunConfig,
+    trainer: pl.Trainer,
+    module: ClientModule,
+    clients: Federation,
+    checkpoint: str | None,
+    store: ClientStore | None = None,
 ) -> FederatedLoop:
     """Run Algorithm 3/4 in Lightning; continue from ``checkpoint`` where one is given."""
     settings = RoundSettings(
@@ -114,8 +139,11 @@ def fit(
         weights=config.clients.weights,
         eval_every=config.eval.every,
         channels_last=bool(config.model["channels_last"]),
+        lr=config.local.lr,
+        nonfinite=config.clients.nonfinite,
     )
-    loop = FederatedLoop(trainer, clients, build(config.participation, "participation"), settings)
+    rule = build_rule(config)
+    loop = FederatedLoop(trainer, clients, build_participation(config, clients), settings, rule, store)
     trainer.fit_loop = loop
     layout = settings.channels_last
     test = clients.evaluation("test", config.eval.batch_size, layout)
@@ -130,7 +158,11 @@ def fit(
 
 
 class WorkerShare:
-    """Every ``world_size``-th batch of an evaluation, with its number."""
+    """Every ``world_size``-th batch of an evaluation, with its number.
+
+    A worker for which none is left gets a batch numbered -1, which does not count: Lightning refuses an
+    empty loader, and would not call the hooks in which the workers meet.
+    """
 
     def __init__(self, trainer: pl.Trainer, evaluation: Evaluation) -> None:
         self.trainer, self.evaluation = trainer, evaluation
@@ -145,8 +177,10 @@ class WorkerShare:
         return range(self.trainer.global_rank, self.batches, self.trainer.world_size)
 
     def __len__(self) -> int:
-        return len(self._own)
+        return max(1, len(self._own))
 
     def __iter__(self) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
         for number in self._own:
             yield (number, *self.evaluation.batch(number))
+        if not self._own:
+            yield (-1, *self.evaluation.batch(0))

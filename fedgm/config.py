@@ -14,8 +14,9 @@ from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
-from fedgm.errors import require
+from fedgm.errors import FedGMError, require
 
 
 def _one_of(key: str, value: str, *allowed: str) -> None:
@@ -41,8 +42,10 @@ class Clients:
     count: int = MISSING
     per_round: int = MISSING
     weights: str = MISSING
+    nonfinite: str = MISSING
 
     def __post_init__(self) -> None:
+        _one_of("clients.nonfinite", self.nonfinite, "stop", "drop")
         _at_least("clients.count", self.count, 1, 100)
         ok = 1 <= self.per_round <= self.count
         allowed = f"1 to clients.count={self.count}"
@@ -207,6 +210,7 @@ class RunConfig:
     algorithm: Any = MISSING
     schedule: Any = MISSING
     participation: Any = MISSING
+    client: Any = MISSING
     model: Any = MISSING
     data: Data = MISSING
     profile: Profile = MISSING
@@ -250,4 +254,7 @@ def stored(folder: Path) -> DictConfig:
 
 def validate(cfg: DictConfig) -> RunConfig:
     """The typed configuration; raises :class:`~fedgm.errors.ConfigError` on a value out of range."""
-    return cast(RunConfig, OmegaConf.to_object(cfg))
+    try:
+        return cast(RunConfig, OmegaConf.to_object(cfg))
+    except OmegaConfBaseException as error:
+        raise FedGMError(str(error)) from None

@@ -121,8 +121,8 @@ def _measured(console: Any, folder: Path, clients: int) -> tuple["RunConfig", "P
     console.print(
         f"Measured at the final model, on {clients} clients: L = {found.curvature.L:.3g} "
         f"(power iteration: {found.curvature.iterations} steps, residual {found.curvature.residual:.1e}), "
-        f"sigma_l = {found.spread.sigma_l:.3g}, sigma_g = {found.spread.sigma_g:.3g}, f = {found.spread.f0:.3g}; "
-        "f* taken as 0. Local values: the theorems ask for bounds over all x.",
+        f"sigma_l = {found.spread.sigma_l:.3g}, sigma_g = {found.spread.sigma_g:.3g}, "
+        f"f = {found.spread.f0:.3g}; f* taken as 0. Local values: the theorems ask for bounds over all x.",
         highlight=False,
     )
     return config, found.problem

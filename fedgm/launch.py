@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 
 from fedgm import assemble
 from fedgm.callback import FedGM
+from fedgm.client.store import ClientStore, require_room
 from fedgm.config import RunConfig, validate
 from fedgm.errors import FedGMError
 from fedgm.lightning import pl
@@ -40,10 +40,7 @@ class RunResult:
 
 def execute(cfg: DictConfig, overrides: Sequence[str], console: Console, alone: bool = True) -> RunResult:
     """Run the job, continue it, or report that it is done; ``alone`` is False in a multirun."""
-    try:
-        config = validate(cfg)
-    except OmegaConfBaseException as error:
-        raise FedGMError(str(error)) from None
+    config = validate(cfg)
     rule, plan = assemble.build_server(config)
     resolve_mode(config.track.mode)
     folder = locate(cfg, overrides)
@@ -77,9 +74,8 @@ class Job:
         ended = self.static
         try:
             write_atomically(self.folder / "config.yaml", OmegaConf.to_yaml(self.cfg, resolve=True))
-            start = self._continue_from(before)
             summary.write(self.folder, self.static, "running")
-            ended = self._train(start)
+            ended = self._train(before)
         except (KeyboardInterrupt, SystemExit):
             ended = self._give_up("stopped", "interrupted; the same command continues it")
             report.stopped(self.console, ended)
@@ -99,9 +95,9 @@ class Job:
         report.closing(self.console, ended, self.folder)
         return RunResult(self.folder, ended)
 
-    def _continue_from(self, before: dict[str, Any]) -> Path | None:
+    def _continue_from(self, before: dict[str, Any], history: int) -> Path | None:
         """The newest good checkpoint; says what a user should know about continuing."""
-        path, notes = checkpoint.newest_good(self.folder / "checkpoints")
+        path, notes = checkpoint.newest_good(self.folder / "checkpoints", history)
         if path is not None:
             notes.append(f"continuing after round {int(path.stem.removeprefix('round-'))}")
             if changed := summary.changes(before, self.static):
@@ -110,11 +106,12 @@ class Job:
             self.console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True)
         return path
 
-    def _train(self, start: Path | None) -> dict[str, Any]:
+    def _train(self, before: dict[str, Any]) -> dict[str, Any]:
         """Assemble and fit, then write model, curves and summary."""
         config = self.config
         clients = assemble.load_federation(config)
         module = assemble.build_module(config, clients.classes)
+        start = self._continue_from(before, assemble.build_participation(config, clients).history)
         workers = assemble.worker_count(config, self.alone)
         parameters = sum(p.numel() for p in module.parameters())
         report.headline(self.console, self.static, parameters, workers, self.folder)
@@ -131,9 +128,20 @@ class Job:
             StopOnSigterm(),
         ]
         trainer = assemble.build_trainer(config, callbacks, workers)
-        loop = assemble.fit(config, trainer, module, clients, str(start) if start else None)
+        loop = assemble.fit(
+            config, trainer, module, clients, str(start) if start else None, self._store(parameters)
+        )
         self._save_model(module)
         return self._conclude("diverged" if loop.diverged else "finished", loop.diverged, loop.initial)
+
+    def _store(self, parameters: int) -> ClientStore | None:
+        """Where clients keep their states, if the rule has any; says what that will cost."""
+        if not assemble.build_rule(self.config).sends:
+            return None
+        c = self.config
+        cost = require_room(self.folder, min(c.clients.count, c.rounds * c.clients.per_round), 4 * parameters)
+        self.console.print(f"  {c.client['name']} keeps {cost}", highlight=False)
+        return ClientStore(self.folder / "checkpoints" / "clients", c.checkpoint.every, c.checkpoint.keep)
 
     def _save_model(self, module: pl.LightningModule) -> None:
         """The global model after the last server step, in a format that carries no code."""

@@ -1,4 +1,4 @@
-"""The one door to PyTorch Lightning: ``from fedgm.lightning import pl``.
+"""The one door to PyTorch Lightning: ``from fedgm.lightning import pl``, and every private name we use.
 
 The Linux wheel of torchvision on PyPI is built for CUDA torch. Beside a CPU-only torch its native
 library does not load, ``import torchvision`` dies ("operator torchvision::nms does not exist"),
@@ -42,5 +42,19 @@ declare_torchvision_operators()
 filterwarnings("ignore", message=".*isinstance.treespec, LeafSpec.*")  # Lightning 2.6 beside torch 2.13
 
 import pytorch_lightning as pl  # noqa: E402
+from pytorch_lightning.loops.fit_loop import _FitLoop as FitLoop  # noqa: E402
+from pytorch_lightning.plugins.io import TorchCheckpointIO  # noqa: E402
+from pytorch_lightning.strategies import DDPStrategy  # noqa: E402
+from pytorch_lightning.strategies.launchers.launcher import _Launcher as Launcher  # noqa: E402
+from pytorch_lightning.trainer.call import _call_callback_hooks as call_callback_hooks  # noqa: E402
+from pytorch_lightning.utilities.exceptions import MisconfigurationException  # noqa: E402
 
-__all__ = ["pl"]
+__all__ = [
+    "DDPStrategy",
+    "FitLoop",
+    "Launcher",
+    "MisconfigurationException",
+    "TorchCheckpointIO",
+    "call_callback_hooks",
+    "pl",
+]

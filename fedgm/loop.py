@@ -4,56 +4,31 @@ Lightning 2 has no public way to replace the fit loop, but ``trainer.fit_loop`` 
 Private names used, watched by ``tests/unit/test_loop.py``: ``pytorch_lightning.loops.fit_loop._FitLoop``
 with ``epoch_loop``, ``epoch_progress``; of ``epoch_loop``: ``batch_progress``, ``val_loop``,
 ``automatic_optimization.optim_progress``, ``_batches_that_stepped``;
-``trainer._logger_connector._first_loop_iter``; ``pytorch_lightning.trainer.call._call_callback_hooks``.
+``trainer._logger_connector._first_loop_iter``; in ``fedgm/cohort.py`` also
+``pytorch_lightning.trainer.call._call_callback_hooks``.
 """
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-from fedgm.lightning import pl  # first: it makes Lightning importable beside a CPU-only torch
-
-# isort: split
 import torch
-from pytorch_lightning.loops.fit_loop import _FitLoop
-from pytorch_lightning.trainer import call
 
-from fedgm.aggregate import CohortMean, Mean, shares
 from fedgm.callback import ServerUpdate
-from fedgm.client.local import train_locally
+from fedgm.client.history import History
 from fedgm.client.module import ClientModule
+from fedgm.client.rule import ClientRule, Plain, State
+from fedgm.client.store import ClientStore
 from fedgm.client.weights import FlatWeights, Snapshot
+from fedgm.cohort import Cohort, CohortTrainer, RoundSettings
 from fedgm.data.federation import Federation
-from fedgm.draws import derive
 from fedgm.errors import FedGMError
+from fedgm.lightning import FitLoop, pl
 from fedgm.participation import ClientTask, Participation
-from fedgm.workers import share_out
 
 Row = dict[str, float | int | None]
 
 
-@dataclass(frozen=True)
-class RoundSettings:
-    """What a round needs to know besides its parts."""
-
-    rounds: int
-    seed: int
-    batch_size: int
-    unit: str = "epochs"
-    weights: str = "uniform"
-    eval_every: int = 1
-    channels_last: bool = False
-
-
-class Cohort(NamedTuple):
-    """What came back from a round's clients."""
-
-    mean: Mean
-    table: torch.Tensor  # one line per client: see FederatedLoop._train
-
-
-class FederatedLoop(_FitLoop):
+class FederatedLoop(FitLoop):
     """Algorithm 3 (and 4: a task says how stale and how long), one ``advance`` per server round."""
 
     def __init__(
@@ -62,12 +37,18 @@ class FederatedLoop(_FitLoop):
         federation: Federation,
         participation: Participation,
         settings: RoundSettings,
+        rule: ClientRule | None = None,
+        store: ClientStore | None = None,
     ) -> None:
         super().__init__(trainer, min_epochs=0, max_epochs=settings.rounds)
         self.epoch_loop = trainer.fit_loop.epoch_loop
         self.federation = federation
         self.participation = participation
         self.settings = settings
+        self.rule: ClientRule = rule or Plain()
+        self.store = store
+        self.shared: State = {}  # what the client rule keeps at the server
+        self.history = History(participation.history)
         self.row: Row = {}  # of the last round; complete when `on_train_epoch_end` fires
         self.initial: dict[str, float] = {}  # x_0 as evaluated before the first round
         self.diverged: str | None = None  # what became non-finite, and in which round
@@ -83,6 +64,10 @@ class FederatedLoop(_FitLoop):
         self._require_supported()
         super().on_run_start()
         self.weights = FlatWeights(self.module)
+        self.history.push(self.weights.read())
+        self.clients = CohortTrainer(
+            self.trainer, self.federation, self.settings, self.rule, self.store, self.weights
+        )
         if rounds_done(self.trainer) == 0:
             self._evaluate()
             self.initial = dict(self.module.measured)
@@ -90,23 +75,26 @@ class FederatedLoop(_FitLoop):
     def advance(self) -> None:
         """Round t: draw the tasks, train each, mean, server step, evaluate."""
         started, t = time.perf_counter(), rounds_done(self.trainer) + 1
-        tasks = self.participation.tasks(t)
-        x_t = self.weights.read()
+        tasks, x_t = self.participation.tasks(t), self.history[0]
         try:
-            cohort = self._train(tasks, t, x_t)
+            cohort = self.clients.train(tasks, t, self.history, self.shared, self.participation.anchor)
         finally:
             self.weights.write(x_t)  # a round is a transaction: until the server steps, x_t stands
-        update = ServerUpdate(t, x_t.x, cohort.mean.delta)
-        self._require_finite("update", update.delta, t)
+        self._require_returned(tasks, cohort, t)
+        m, n = len(tasks) - len(cohort.nonfinite), self.federation.count
+        shared, delta = self.rule.server(self.shared, cohort.mean.message, cohort.mean.delta, m, n)
+        update = ServerUpdate(t, x_t.x, delta)
         self._call_server_update(update)
-        self._require_finite("model", update.x, t)
-        self.weights.write(Snapshot(update.x, cohort.mean.buffers, cohort.mean.counters))
+        self._require_finite(update.x, t)
+        self.shared, x_next = shared, Snapshot(update.x, cohort.mean.buffers, cohort.mean.counters)
+        self.history.push(x_next)
+        self.weights.write(x_next)
         trained = time.perf_counter()
         if due := t % self.settings.eval_every == 0 or t == self.max_epochs:
             self._evaluate()
         self._count_server_step()
         self.row = self._row(t, tasks, cohort, update, due)
-        self.row |= _times(started, trained, time.perf_counter(), due, cohort.table[:, 1].sum().item())
+        self.row |= _times(started, trained, time.perf_counter(), due, cohort.total("samples"))
 
     def _require_supported(self) -> None:
         """Refuse what a client's local steps (Alg. 2) would silently leave out."""
@@ -118,7 +106,7 @@ class FederatedLoop(_FitLoop):
             )
         if not self.module.automatic_optimization:
             raise FedGMError(
-                "automatic_optimization=False is not supported: the federated loop steps the local optimiser. "
+                "automatic_optimization=False is not supported: the loop steps the local optimiser. "
                 "Return the loss from training_step, and put all parameters into one optimiser "
                 "(its parameter groups may differ)."
             )
@@ -129,62 +117,6 @@ class FederatedLoop(_FitLoop):
             )
 
     # What serves a round ---------------------------------------------------------------------------
-
-    def _train(self, tasks: list[ClientTask], t: int, x_t: Snapshot) -> Cohort:
-        """Alg. 2 for every task of this worker, and the mean over all workers.
-
-        The table has a line per client, filled in by the worker that trained it (the others add
-        zeros): steps, samples, loss, correct, measured, ||weighted delta||^2.
-        """
-        sizes = [self.federation.size(task.client) for task in tasks]
-        parts = shares(sizes, self.settings.weights)
-        mean = CohortMean(x_t, len(tasks))
-        table = torch.zeros(len(tasks), 6, dtype=torch.float64, device=x_t.x.device)
-        for slot in self._slots(tasks):
-            if slot is None:
-                continue
-            task = tasks[slot]
-            self.weights.write(x_t)
-            result = train_locally(self.trainer, self._batches(task, t), first_epoch=sizes[slot])
-            after = self.weights.read()
-            delta = x_t.x - after.x
-            mean.add(delta, after.buffers, after.counters, task.weight, parts[slot])
-            squared = (task.weight * parts[slot] * delta).double().square().sum().item()
-            table[slot] = torch.tensor([*result, squared], dtype=torch.float64)
-        reduce = self.trainer.strategy.reduce
-        mean.total, table = reduce(mean.total, reduce_op="sum"), reduce(table, reduce_op="sum")
-        return Cohort(mean.mean(x_t.x.dtype), table.cpu())
-
-    def _slots(self, tasks: list[ClientTask]) -> Iterator[int | None]:
-        """This worker's tasks, each framed by Lightning's batch hooks; padded: all workers fire as many."""
-        costs = [self._steps(task) for task in tasks]
-        own = share_out(costs, self.trainer.world_size)[self.trainer.global_rank]
-        progress = self.epoch_loop.batch_progress
-        progress.reset_on_run()
-        for i, slot in enumerate(own):
-            progress.is_last_batch = i == len(own) - 1
-            progress.increment_ready()
-            batch = None if slot is None else tasks[slot]
-            call._call_callback_hooks(self.trainer, "on_train_batch_start", batch, i)
-            progress.increment_started()
-            yield slot
-            progress.increment_processed()
-            call._call_callback_hooks(self.trainer, "on_train_batch_end", None, batch, i)
-            progress.increment_completed()
-
-    def _steps(self, task: ClientTask) -> int:
-        """K_i: local steps of a task."""
-        return self.federation.steps_of(
-            task.client, self.settings.batch_size, task.epochs, self.settings.unit
-        )
-
-    def _batches(self, task: ClientTask, t: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """A client's batches; layers that draw (dropout) start from (seed, round, client) too."""
-        s = self.settings
-        torch.manual_seed(derive(s.seed, "layers", t, task.client))
-        return self.federation.client_steps(
-            task.client, s.batch_size, self._steps(task), s.seed, t, s.channels_last
-        )
 
     def _evaluate(self) -> None:
         """Lightning's own validation loop on the global model."""
@@ -204,10 +136,19 @@ class FederatedLoop(_FitLoop):
             if hook := getattr(callback, "on_server_update", None):
                 hook(self.trainer, self.module, update)
 
-    def _require_finite(self, what: str, tensor: torch.Tensor, t: int) -> None:
+    def _require_returned(self, tasks: list[ClientTask], cohort: Cohort, t: int) -> None:
+        """A client without a finite update ends the run, or (clients.nonfinite=drop) is left out."""
+        if lost := cohort.nonfinite:
+            if self.settings.nonfinite == "drop" and len(lost) < len(tasks):
+                return
+            names = ", ".join(str(tasks[i].client) for i in lost)
+            self.diverged = f"the update of client {names} became non-finite in round {t}"
+            raise StopIteration
+
+    def _require_finite(self, x: torch.Tensor, t: int) -> None:
         """End the run as diverged; x_t stands, and every row so far is kept."""
-        if not torch.isfinite(tensor).all():
-            self.diverged = f"{what} became non-finite in round {t}"
+        if not torch.isfinite(x).all():
+            self.diverged = f"the model became non-finite in round {t}"
             raise StopIteration
 
     def _count_server_step(self) -> None:
@@ -219,30 +160,31 @@ class FederatedLoop(_FitLoop):
 
     def _row(self, t: int, tasks: list[ClientTask], cohort: Cohort, update: ServerUpdate, due: bool) -> Row:
         """The round's record; what was not measured is None."""
-        steps, _, loss, correct, measured, squared = cohort.table.sum(0).tolist()
-        self.local_steps += int(steps)
-        delta = cohort.mean.delta
-        spread = squared / len(tasks) - delta.double().square().sum().item()
+        steps, measured, count = int(cohort.total("steps")), cohort.total("measured"), len(tasks)
+        self.local_steps += steps
+        spread = cohort.total("squared") / count - cohort.mean.delta.double().square().sum().item()
         size = sum(part.numel() * part.element_size() for part in cohort.mean)
         names = ("train/loss", "train/acc", "test/loss", "test/acc")
         return {
             "round": t,
             **{name: self.module.measured[name] if due else None for name in names},
-            "local/loss": loss / measured,
-            "local/acc": correct / measured,
+            "local/loss": cohort.total("loss") / measured,
+            "local/acc": cohort.total("correct") / measured,
             **update.log,
-            "update/norm": delta.norm().item(),
+            "update/norm": update.delta.norm().item(),
             "client/drift": max(spread, 0.0) ** 0.5,
-            "cohort/clients": len(tasks),
-            "cohort/steps": int(steps),
-            "cohort/staleness": sum(task.staleness for task in tasks) / len(tasks),
-            "bytes/up": size * len(tasks),
-            "bytes/down": size * len(tasks),
+            "cohort/clients": count,
+            "cohort/steps": steps,
+            "cohort/staleness": sum(task.staleness for task in tasks) / count,
+            "bytes/up": size * count,
+            "bytes/down": size * count,
+            **self.participation.log(t),
         }
 
     def on_save_checkpoint(self) -> dict[str, Any]:
         """Rounds applied and local steps; there is no random state to save."""
         own = {"round": self.row["round"], "local_steps": self.local_steps, "initial": self.initial}
+        own["shared"] = dict(self.shared)
         return {**super().on_save_checkpoint(), "fedgm": own}
 
     def on_load_checkpoint(self, state_dict: dict[str, Any]) -> None:
@@ -250,6 +192,7 @@ class FederatedLoop(_FitLoop):
         super().on_load_checkpoint(state_dict)
         own = state_dict["fedgm"]
         self.local_steps, self.initial = own["local_steps"], own["initial"]
+        self.shared = dict(own["shared"])
 
 
 def rounds_done(trainer: pl.Trainer) -> int:

@@ -15,10 +15,19 @@ from fedgm.errors import ConfigError
 NOT_PARAMETERS = ("name", "channels_last")  # of the group, not of the target
 
 
-def build(node: Mapping[str, Any], key: str, **extra: Any) -> Any:
-    """Check the values of ``node`` (found at ``key``) and call its target with them."""
+def build(node: Mapping[str, Any], key: str, offer: Mapping[str, Any] | None = None, **extra: Any) -> Any:
+    """Check the values of ``node`` (found at ``key``) and call its target with them.
+
+    ``extra`` is passed in any case, ``offer`` only as far as the target's signature names it. Nested
+    nodes with a ``_target_`` are built first, with the same offer.
+    """
     check(node, key, given=set(extra))
+    wanted = inspect.signature(get_object(str(node["_target_"]))).parameters
+    extra |= {name: value for name, value in (offer or {}).items() if name in wanted}
     values = {k: v for k, v in node.items() if k not in NOT_PARAMETERS}
+    for name, value in node.items():
+        if isinstance(value, Mapping) and "_target_" in value:
+            extra[name] = build(values.pop(name), f"{key}.{name}", offer)
     # Partial, then called here: Hydra would copy what is passed through it, and wrap what is raised.
     return instantiate({**values, "_partial_": True}, _convert_="all")(**extra)
 

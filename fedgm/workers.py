@@ -9,12 +9,9 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from fedgm.lightning import pl  # first: it makes Lightning importable beside a CPU-only torch
-
-# isort: split
 import torch
-from pytorch_lightning.strategies import DDPStrategy
-from pytorch_lightning.strategies.launchers.launcher import _Launcher
+
+from fedgm.lightning import DDPStrategy, Launcher, pl
 
 PR_SET_PDEATHSIG = 1
 
@@ -65,7 +62,7 @@ class StopOnSigterm(pl.Callback):
             signal.signal(signal.SIGTERM, signal.default_int_handler if first else signal.SIG_IGN)
 
 
-class ForkLauncher(_Launcher):
+class ForkLauncher(Launcher):
     """The calling process is worker 0, the others are its forks.
 
     Lightning's launchers either run the command line again (under ``-m`` the whole sweep) or move every

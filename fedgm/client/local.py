@@ -6,6 +6,7 @@ from typing import NamedTuple, cast
 import torch
 
 from fedgm.client.module import Batch
+from fedgm.client.rule import Adjust
 from fedgm.lightning import pl
 
 
@@ -19,10 +20,17 @@ class LocalResult(NamedTuple):
     measured: int  # samples behind loss and correct
 
 
-def train_locally(trainer: pl.Trainer, batches: Iterable[Batch], first_epoch: int) -> LocalResult:
+def train_locally(
+    trainer: pl.Trainer,
+    batches: Iterable[Batch],
+    first_epoch: int,
+    parameters: list[torch.Tensor],
+    adjust: Adjust | None = None,
+) -> LocalResult:
     """Run the optimiser over ``batches``; the first ``first_epoch`` samples make up loss and accuracy.
 
-    Every call goes through the strategy, so Lightning's precision and gradient clipping hold.
+    ``adjust`` is a client rule's hand on the gradients, before each step. Every call goes through the
+    strategy, so Lightning's precision and gradient clipping hold.
     """
     strategy, optimizer = trainer.strategy, trainer.strategy.optimizers[0]
     optimizer.state.clear()  # the local optimiser starts afresh in every round
@@ -36,6 +44,8 @@ def train_locally(trainer: pl.Trainer, batches: Iterable[Batch], first_epoch: in
             output.update(cast(dict[str, torch.Tensor], strategy.training_step(batch, step)))
             optimizer.zero_grad()
             strategy.backward(output["loss"], optimizer)
+            if adjust is not None:
+                adjust(parameters)
             return output["loss"]
 
         strategy.optimizer_step(optimizer, closure)

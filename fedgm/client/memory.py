@@ -26,9 +26,7 @@ class LastUpdates:
         now = delta if weight == 1 else weight * delta
         return Returned({"g": now}, now - local.own.get("g", zeros_like(now)))
 
-    def server(
-        self, shared: State, message: Tensor, delta: Tensor, m: int, n: int
-    ) -> tuple[State, Tensor]:
+    def server(self, shared: State, message: Tensor, delta: Tensor, m: int, n: int) -> tuple[State, Tensor]:
         """The mean of all last updates takes the place of the cohort's."""
         g = shared.get("g", zeros_like(delta)) + (m / n) * message
         return {"g": g}, g

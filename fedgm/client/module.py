@@ -54,6 +54,8 @@ class ClientModule(pl.LightningModule):
     ) -> None:
         """Loss, hits and size of one batch of the test set (loader 0) or the training subset (1)."""
         number, x, y = batch
+        if number < 0:  # of a worker without a share
+            return
         scores = self(x)
         loss = F.cross_entropy(scores, y, reduction="sum")
         cell = torch.stack(

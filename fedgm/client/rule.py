@@ -40,9 +40,7 @@ class ClientRule(Protocol):
         """State and message after ``steps`` local steps that changed the model by ``delta``."""
         ...
 
-    def server(
-        self, shared: State, message: Tensor, delta: Tensor, m: int, n: int
-    ) -> tuple[State, Tensor]:
+    def server(self, shared: State, message: Tensor, delta: Tensor, m: int, n: int) -> tuple[State, Tensor]:
         """The rule's part at the server: new shared state and the D that the server rule gets."""
         ...
 
@@ -61,8 +59,6 @@ class Plain:
         """Nothing is kept or sent."""
         return Returned({}, delta[:0])
 
-    def server(
-        self, shared: State, message: Tensor, delta: Tensor, m: int, n: int
-    ) -> tuple[State, Tensor]:
+    def server(self, shared: State, message: Tensor, delta: Tensor, m: int, n: int) -> tuple[State, Tensor]:
         """D as it came."""
         return shared, delta

@@ -36,9 +36,7 @@ class Scaffold:
         after = before - _c(local.shared, local.x) + delta / (steps * local.lr)
         return Returned({"c": after}, after - before)
 
-    def server(
-        self, shared: State, message: Tensor, delta: Tensor, m: int, n: int
-    ) -> tuple[State, Tensor]:
+    def server(self, shared: State, message: Tensor, delta: Tensor, m: int, n: int) -> tuple[State, Tensor]:
         """c moves by the part of all clients that the cohort is; D is left to the server rule."""
         return {"c": _c(shared, delta) + (m / n) * message}, delta
 

@@ -16,10 +16,11 @@ from fedgm.errors import FedGMError
 
 
 class ClientStore:
-    """Kept until no checkpoint can ask for it."""
+    """Kept until no checkpoint can ask for it: ``keep`` checkpoints, each ``every`` rounds."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, every: int = 1, keep: int = 2) -> None:
         self.folder = folder
+        self._span = every * keep
 
     def load(self, client: int, before: int) -> State:
         """The client's state as round ``before`` finds it; empty if it has not taken part."""
@@ -33,14 +34,14 @@ class ClientStore:
                 f"the state of client {client} cannot be read ({older[0]}: {error}). Try rerun=true"
             ) from None
 
-    def save(self, client: int, t: int, state: State, floor: int) -> None:
-        """Keep the state after round ``t``; drop what no checkpoint from round ``floor`` on needs."""
+    def save(self, client: int, t: int, state: State) -> None:
+        """Keep the state after round ``t``; drop what no checkpoint that may still be read asks for."""
         path = self.folder / f"{client:08d}" / f"{t:06d}.safetensors"
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         temporary.write_bytes(save(state))
         temporary.replace(path)
-        for old in [p for p in self._versions(client) if _round(p) <= floor][1:]:
+        for old in [p for p in self._versions(client) if _round(p) <= t - 1 - self._span][1:]:
             old.unlink(missing_ok=True)
 
     def _versions(self, client: int) -> list[Path]:

@@ -32,6 +32,11 @@ class FlatWeights:
             _flat(self.counters, torch.int64, like.device),
         )
 
+    def split(self, flat: Tensor) -> list[Tensor]:
+        """A flat vector as views shaped like the parameters."""
+        parts = flat.split([p.numel() for p in self.parameters])
+        return [part.view(p.shape) for part, p in zip(parts, self.parameters, strict=True)]
+
     @torch.no_grad()
     def write(self, snapshot: Snapshot) -> None:
         """Set the module's weights."""

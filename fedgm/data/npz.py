@@ -65,7 +65,8 @@ def _images(array: NDArray[Any], key: str, path: str) -> NDArray[np.uint8]:
             "allowed are square images as (N, H, W, 3), (N, 3, H, W), (N, H, W, 1), (N, 1, H, W) or (N, H, W)"
         )
     pixels = _to_bytes(grey, key, path)
-    return np.ascontiguousarray(np.broadcast_to(pixels, (*pixels.shape[:3], 3)))
+    # Not broadcast_to: its result is read-only, of which torch warns.
+    return np.ascontiguousarray(pixels if pixels.shape[3] == 3 else np.repeat(pixels, 3, axis=3))
 
 
 def _to_bytes(array: NDArray[Any], key: str, path: str) -> NDArray[np.uint8]:

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from fedgm.draws import generator
-from fedgm.participation.task import ClientTask
+from fedgm.participation.normalize import Normalize, weights
+from fedgm.participation.samplers import Uniform
+from fedgm.participation.task import Anchor, ClientTask, Steps, step_per_epoch
 
 
 @dataclass(frozen=True)
@@ -14,8 +15,26 @@ class Ideal:
     per_round: int
     epochs: int
     seed: int
+    normalize: Normalize = "none"
+    steps: Steps | None = None
+
+    @property
+    def history(self) -> int:
+        """Every client starts from x_t."""
+        return 1
+
+    @property
+    def anchor(self) -> Anchor:
+        """A delta is measured from x_t, where the client started."""
+        return "start"
 
     def tasks(self, t: int) -> list[ClientTask]:
         """The cohort of round ``t``; the cost does not grow with ``count``."""
-        cohort = generator(self.seed, "cohort", t).choice(self.count, self.per_round, replace=False)
-        return [ClientTask(int(client), staleness=0, epochs=self.epochs, weight=1.0) for client in cohort]
+        cohort = Uniform(self.count, self.per_round, self.seed).cohort(t)
+        steps = [(self.steps or step_per_epoch)(client, self.epochs) for client in cohort]
+        factors = weights(self.normalize, [self.epochs] * len(cohort), steps, self.epochs)
+        return [ClientTask(client, 0, self.epochs, w) for client, w in zip(cohort, factors, strict=True)]
+
+    def log(self, t: int) -> dict[str, float | int]:
+        """Nothing beyond the loop's own row."""
+        return {}

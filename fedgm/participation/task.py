@@ -1,6 +1,14 @@
 """The one unit of work that every participation scheme deals in."""
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Steps = Callable[[int, int], int]  # steps(client, epochs): local steps K of that client
+Labels = Callable[[int], NDArray[np.int64]]  # labels(client): the classes of its samples
+Anchor = Literal["start", "current"]
 
 
 class ClientTask(NamedTuple):
@@ -9,12 +17,31 @@ class ClientTask(NamedTuple):
     client: int
     staleness: int  # tau: how many server rounds old the model is that it starts from
     epochs: int  # local work, in units of local.unit
-    weight: float  # factor of its delta in the mean (normalisation of uneven work)
+    weight: float  # factor of its delta in the mean (normalisation of uneven work, and of age)
 
 
 class Participation(Protocol):
-    """Draws the cohort S_t from (seed, purpose, round) alone."""
+    """Gives the cohort S_t as a function of (seed, round) alone: the same in every process, in any order."""
+
+    @property
+    def history(self) -> int:
+        """How many global models the loop must keep; 1 is x_t alone."""
+        ...
+
+    @property
+    def anchor(self) -> Anchor:
+        """What a delta is measured from: the model that the client started from, or x_t (FedAsync)."""
+        ...
 
     def tasks(self, t: int) -> list[ClientTask]:
-        """The cohort of round ``t`` (from 1)."""
+        """The cohort of round ``t`` (from 1); each client at most once, and never empty."""
         ...
+
+    def log(self, t: int) -> dict[str, float | int]:
+        """What the scheme adds to the row of round ``t``."""
+        ...
+
+
+def step_per_epoch(client: int, epochs: int) -> int:
+    """The local steps of a scheme that was given no ``steps``: an epoch is one step."""
+    return epochs

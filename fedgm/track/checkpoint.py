@@ -1,16 +1,17 @@
 """Checkpoints that are whole or absent, and the way back to the newest good one."""
 
 import io
+import shutil
 from pathlib import Path
 from typing import Any
 
-from fedgm.lightning import pl  # first: it makes Lightning importable beside a CPU-only torch
-
-# isort: split
 import torch
-from pytorch_lightning.plugins.io import TorchCheckpointIO
+from safetensors.torch import load_file, save
 
-from fedgm.loop import rounds_done
+from fedgm.client.weights import FlatWeights, Snapshot
+from fedgm.lightning import TorchCheckpointIO, pl
+from fedgm.loop import FederatedLoop, rounds_done
+from fedgm.track.folder import write_atomically
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
@@ -43,14 +44,46 @@ class RoundCheckpoint(pl.Callback):
     def __init__(self, folder: Path, every: int, keep: int, rounds: int) -> None:
         self.folder, self.every, self.keep, self.rounds = folder, every, keep, rounds
 
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Bring back the past models of the round that the run continues after, or keep x_0."""
+        loop, t = trainer.fit_loop, rounds_done(trainer)
+        if not isinstance(loop, FederatedLoop) or loop.history.length == 1:
+            return
+        for path in past_models(self.folder, t, loop.history.length):
+            loop.history.push(_read_model(path))
+        self._keep_model(trainer, FlatWeights(pl_module).read(), t)
+
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Last in the round, when the row is written: the rows of a checkpoint are always there."""
-        t = rounds_done(trainer)
+        loop, t = trainer.fit_loop, rounds_done(trainer)
+        if isinstance(loop, FederatedLoop) and loop.history.length > 1:
+            self._keep_model(trainer, loop.history[0], t)
+            oldest = t - self.every * (self.keep + 1) - loop.history.length
+            _model_file(self.folder, oldest).unlink(missing_ok=True)
         if t % self.every == 0 or t == self.rounds:
             trainer.save_checkpoint(self.folder / f"round-{t:06d}.ckpt")
             if trainer.is_global_zero:
                 for old in checkpoints(self.folder)[self.keep :]:
                     old.unlink(missing_ok=True)
+
+    def _keep_model(self, trainer: pl.Trainer, model: Snapshot, t: int) -> None:
+        """Write x_t once; later checkpoints refer to it."""
+        if trainer.is_global_zero:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(_model_file(self.folder, t), save(model._asdict()))
+
+
+def past_models(folder: Path, t: int, history: int) -> list[Path]:
+    """Files of the models before x_t that a run which continues after round ``t`` needs, oldest first."""
+    return [_model_file(folder, past) for past in range(max(0, t - history + 1), t)]
+
+
+def _model_file(folder: Path, t: int) -> Path:
+    return folder / f"model-{t:06d}.safetensors"
+
+
+def _read_model(path: Path) -> Snapshot:
+    return Snapshot(**load_file(path))
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -58,12 +91,14 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("round-*.ckpt"), reverse=True)
 
 
-def newest_good(folder: Path) -> tuple[Path | None, list[str]]:
+def newest_good(folder: Path, history: int = 1) -> tuple[Path | None, list[str]]:
     """The newest checkpoint that can be read, and what is to be said about damaged ones."""
     notes: list[str] = []
     for path in checkpoints(folder):
         try:
             torch.load(path, map_location="cpu", weights_only=True)
+            for past in past_models(folder, int(path.stem.removeprefix("round-")), history):
+                _read_model(past)
         except Exception as error:
             reason = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
             notes.append(f"checkpoint {path.name} is damaged ({reason}): using the one before")
@@ -77,7 +112,4 @@ def newest_good(folder: Path) -> tuple[Path | None, list[str]]:
 
 def discard(folder: Path) -> None:
     """A finished run keeps its model, not its checkpoints."""
-    for path in folder.glob("*"):
-        path.unlink()
-    if folder.exists():
-        folder.rmdir()
+    shutil.rmtree(folder, ignore_errors=True)

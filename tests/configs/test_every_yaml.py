@@ -1,0 +1,177 @@
+"""Every yaml below conf/ is run, or where that takes a GPU or hours, composed and built: no test code per yaml."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import fedgm
+from fedgm import assemble, config
+from fedgm.errors import ConfigError, DataError
+from fedgm.track import rows
+
+CONF = config.conf_dir()
+GROUPS = {g.name: sorted(p.stem for p in g.glob("*.yaml")) for g in sorted(CONF.iterdir()) if g.is_dir()}
+# Groups of a run: those of config.yaml's defaults, and experiment, which is added to them.
+CHOSEN = [next(iter(d)) for d in yaml.safe_load((CONF / "config.yaml").read_text())["defaults"] if isinstance(d, dict)]
+RUN_GROUPS = [g for g in (*CHOSEN, "experiment") if g in GROUPS]
+BUILT_ONLY = ("profile", "trainer")  # sizes that take hours, accelerators that are not here
+SMALL = [
+    "profile=tiny", "data.train_samples=200", "data.test_samples=50", "eval.train_samples=50", "clients.count=10",
+    "clients.per_round=2", "local.epochs=1", "local.batch_size=50", "trainer.workers=1", "track.mode=disabled",
+]  # fmt: skip
+KEYS = """
+    round train/loss train/acc local/loss local/acc test/loss test/acc server/eta server/beta server/nu server/stage
+    server/gain update/norm momentum/norm client/drift cohort/clients cohort/steps cohort/staleness bytes/up bytes/down
+    time/round time/eval samples_per_s
+""".split()
+
+
+def options(*groups: str) -> list:
+    return [pytest.param(g, o, id=f"{g}-{o}") for g in groups for o in GROUPS[g]]
+
+
+def choice(group: str, option: str) -> str:
+    return f"+experiment={option}" if group == "experiment" else f"{group}={option}"
+
+
+def with_its_own_hint(call, overrides: list[str]):
+    """Some parts refuse two rounds or eight pixels; what their message says to type must then do."""
+    for _ in range(2):
+        try:
+            return call(overrides)
+        except ConfigError as error:
+            hint = re.search(rf"{re.escape(error.key)}=[\w.]+", error.hint)
+            assert hint is not None, error
+            overrides = [*overrides, hint[0]]
+    return call(overrides)
+
+
+def own_images(folder: Path) -> Path:
+    rng = np.random.default_rng(0)
+    images = rng.integers(256, size=(250, 8, 8, 3), dtype=np.uint8)
+    labels = np.arange(250) % 10
+    path = folder / "own.npz"
+    np.savez(path, x_train=images[:200], y_train=labels[:200], x_test=images[200:], y_test=labels[200:])
+    return path
+
+
+@pytest.mark.parametrize(("group", "option"), options(*(g for g in RUN_GROUPS if g not in BUILT_ONLY)))
+@pytest.mark.filterwarnings("ignore:algorithm.nu=.* lies outside", "ignore:schedule=stages breaks Eq. 3")
+def test_every_option_runs_and_writes_the_documented_rows(group, option, tmp_path):
+    overrides = [*SMALL, "rounds=2", choice(group, option), f"output_dir={tmp_path}"]
+    if group == "data":  # read by npz alone
+        overrides.append(f"data.path={own_images(tmp_path)}")
+    try:
+        result = with_its_own_hint(fedgm.run, overrides)
+    except DataError as error:
+        if "is not to be had" in str(error):
+            pytest.skip("CIFAR-10 cannot be fetched here")
+        raise
+    assert result.status == "finished"
+    found = rows.read(result.folder / "metrics.jsonl")
+    assert [row["round"] for row in found] == list(range(1, result.summary["rounds"] + 1))
+    for row in found:
+        assert sorted(row) == sorted(KEYS)
+        assert row["test/acc"] is not None
+        assert row["cohort/clients"] == 2
+        assert row["server/eta"] > 0
+    if group != "experiment":
+        assert result.summary.get(group, option) == option
+
+
+@pytest.mark.parametrize(("group", "option"), options("profile", "trainer"))
+def test_every_profile_and_trainer_composes_and_its_parts_are_built(group, option):
+    run = config.validate(config.compose([choice(group, option)]))
+    _, plan = assemble.build_server(run)
+    assert plan.ends[-1] == run.rounds == round(500 * run.profile.rounds_scale)
+    module = assemble.build_module(run, 10)
+    assert sum(p.numel() for p in module.parameters()) > 10_000
+    assert getattr(run, group).name == option
+
+
+@pytest.mark.parametrize(("group", "option"), options("experiment"))
+def test_every_experiment_composes_at_the_papers_scale(group, option):
+    run = config.validate(config.compose([choice(group, option), "profile=paper"]))
+    assert run.rounds == run.paper_rounds
+    assert assemble.build_server(run)[1].ends[-1] == run.paper_rounds
+    assert run.name == option  # the folder of its figure
+
+
+def test_nu_outside_its_interval_warns_and_runs(tmp_path):
+    with pytest.warns(UserWarning, match=r"algorithm\.nu=1\.25 lies outside \[0, 1\]"):
+        result = fedgm.run([*SMALL, "rounds=1", "algorithm.nu=1.25", f"output_dir={tmp_path}"])
+    assert (result.status, result.summary["stages"][0]["nu"]) == ("finished", 1.25)
+
+
+def test_stages_that_break_eq3_warn_and_run(tmp_path):
+    words = [*SMALL, "rounds=3", "schedule=stages", "schedule.etas=[1,2]", "schedule.lengths=[2,1]"]
+    with pytest.warns(UserWarning, match=r"breaks Eq\. 3.*eta must not increase"):
+        result = fedgm.run([*words, f"output_dir={tmp_path}"])
+    assert result.status == "finished"
+    assert [row["server/eta"] for row in rows.read(result.folder / "metrics.jsonl")] == [1.0, 1.0, 2.0]
+
+
+# Documentation where it stands ----------------------------------------------------------------------------
+
+KEY = re.compile(r"^(?P<indent> *)(?P<key>[\w/]+):(?P<value>.*)$")
+NEEDS_NO_WORDS = ("name", "_target_", "defaults")
+
+
+def undocumented(path: Path) -> list[str]:
+    """Keys without a comment beside or above them.
+
+    Excepted: names, what only passes on another key, what a file overrides of the file it inherits from or of
+    the group that an experiment chooses, and all of Hydra's own node.
+    """
+    lines = path.read_text().splitlines()
+    inherits = any(re.match(r"defaults: *\[\w+", line) for line in lines) or "experiment" in path.parts
+    missing, inside_hydra = [], False
+    for number, line in enumerate(lines):
+        if (found := KEY.match(line)) is None:
+            continue
+        key, value, nested = found["key"], found["value"], bool(found["indent"])
+        inside_hydra = key == "hydra" if not nested else inside_hydra
+        above = number > 0 and lines[number - 1].strip().startswith("#") and number > first_key(lines)
+        words = " #" in value or above
+        passes_on = re.fullmatch(r" *\"?\$\{[\w.]+\}\"?", value) is not None
+        opens = value.strip() == ""  # its children speak for themselves
+        if not (words or passes_on or opens or inherits or inside_hydra or key in NEEDS_NO_WORDS or '{_target_' in value):
+            missing.append(f"{path.relative_to(CONF)}:{number + 1}: {key}")
+    return missing
+
+
+def first_key(lines: list[str]) -> int:
+    return next(i for i, line in enumerate(lines) if KEY.match(line))
+
+
+@pytest.mark.parametrize("path", sorted(CONF.rglob("*.yaml")), ids=lambda p: str(p.relative_to(CONF)))
+def test_every_key_is_documented_where_it_stands(path):
+    assert undocumented(path) == []
+
+
+@pytest.mark.parametrize("path", sorted(CONF.rglob("*.yaml")), ids=lambda p: str(p.relative_to(CONF)))
+def test_every_file_says_first_what_it_is(path):
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("# @package")]
+    assert re.match(r"# \w.{10,}", lines[0])
+
+
+def test_every_group_file_carries_its_name():
+    for group in RUN_GROUPS:
+        for option in GROUPS[group]:
+            text = (CONF / group / f"{option}.yaml").read_text()
+            assert re.search(rf"^ *name: {option}$", text, re.M), f"{group}/{option}"
+
+
+def test_no_key_asks_hydra_outside_its_own_node():
+    """``${hydra:...}`` fails where a notebook composes."""
+    for path in CONF.rglob("*.yaml"):
+        assert "${hydra:" not in path.read_text(), path
+
+
+def test_the_check_of_documentation_can_fail(tmp_path, monkeypatch):
+    (tmp_path / "a.yaml").write_text("# What it is.\nname: a\nbare: 1\nsaid: 2  # why\npassed: ${x.y}\n")
+    monkeypatch.setitem(globals(), "CONF", tmp_path)
+    assert undocumented(tmp_path / "a.yaml") == ["a.yaml:3: bare"]

@@ -1,0 +1,68 @@
+"""A model that runs away is a result: status, reason and rows are kept, and a grid goes on."""
+
+import re
+
+import pytest
+import torch
+from commands import TINY, read_summary, rows, run_folder
+from safetensors.torch import load_file
+
+import fedgm
+
+# eta=500 is wrong enough to reach losses of 4e5, but a network of group norms and ReLU dies before it
+# overflows, and its loss comes back; a million overflows in round 3.
+RUN = (*TINY, "algorithm=fedsgd", "algorithm.eta=1e6", "rounds=6")
+
+
+def is_finite(home):
+    model = load_file(run_folder(home) / "model.safetensors")
+    return all(torch.isfinite(tensor).all() for tensor in model.values())
+
+
+def test_a_loss_that_is_no_number_ends_the_run_with_its_round(tmp_path, capsys):
+    outcome = fedgm.run([*RUN, f"output_dir={tmp_path}"])
+    assert outcome.status == "diverged"
+    match = re.fullmatch(r"(train|test)/loss became (nan|inf) in round (\d)", outcome.summary["reason"])
+    assert match is not None
+    found = rows(tmp_path)
+    assert [row["round"] for row in found] == list(range(1, int(match[3]) + 1))
+    assert 1 < len(found) < 6
+    assert found[-1]["train/loss"] is None
+    assert found[0]["test/loss"] > 1e6
+    assert is_finite(tmp_path)
+    assert (outcome.folder / "curves.png").stat().st_size > 10_000
+    assert not (outcome.folder / "checkpoints").exists()
+    assert f"diverged: {outcome.summary['reason']} after {len(found)} of 6 rounds" in words(capsys)
+
+    again = fedgm.run([*RUN, f"output_dir={tmp_path}"])
+    assert again.summary == outcome.summary
+    assert "already done" in words(capsys)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_update_that_is_no_number_leaves_the_model_of_the_round_before(commands, tmp_path, workers):
+    home = tmp_path / "out"
+    command = commands.run(home, *TINY, "rounds=6", "local.lr=1000", f"trainer.workers={workers}")
+    assert command.code == 0, command.text
+    summary = read_summary(home)
+    assert summary["status"] == "diverged"
+    assert summary["reason"] == "update became non-finite in round 1"
+    assert summary["rounds_done"] == len(rows(home)) == 0
+    assert summary["initial"]["test/loss"] == pytest.approx(2.3, abs=0.2)
+    assert is_finite(home)
+    assert "Traceback" not in command.text
+
+
+def test_a_multirun_goes_on_and_counts_it_as_a_result(commands, tmp_path):
+    command = commands.run(tmp_path / "out", "-m", *RUN, "algorithm.eta=1e6,1.0")
+    assert command.code == 0, command.text
+    found = sorted((tmp_path / "out").glob("*/*/seed=0/summary.json"))
+    statuses = {re.search(r"eta=([\d.]+)", str(path))[1]: path.read_text() for path in found}
+    assert '"status": "diverged"' in statuses["1000000"]
+    assert '"status": "finished"' in statuses["1"]
+    table = [line for line in command.text.splitlines() if line.startswith("│ algorithm.eta=")]
+    assert [line.split("│")[2].strip() for line in table] == ["diverged", "finished"]
+
+
+def words(capsys):
+    return " ".join(capsys.readouterr().out.split())
