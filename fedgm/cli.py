@@ -58,3 +58,7 @@ def run(arguments: tuple[str, ...]) -> Any:
 
     sys.argv = ["fedgm run", *arguments]
     hydra_main()
+
+
+if __name__ == "__main__":
+    main()

@@ -205,6 +205,7 @@ class RunConfig:
     paper_rounds: int = MISSING
     rounds: int = MISSING
     paper_momentum: PaperMomentum = MISSING
+    paper_delay: int = MISSING
     output_dir: str = MISSING
     rerun: bool = MISSING
     algorithm: Any = MISSING

@@ -7,16 +7,17 @@ Rules:
 
 - ``concurrency`` slots; in each a client works on the model x_v that it fetched when it began.
 - The server steps when ``per_round`` updates have arrived. What arrives at one moment is taken in, in the
-  order in which the work was given out, before anything new begins at that moment.
+  order in which the work began, before anything new begins at that moment.
 - An empty slot is filled at once; with ``wait``, one that delivered stays empty until the server has stepped.
 - A client at work, or with an update that the server has not used yet, is not drawn.
 - The first filling of round t proposes the very clients of the synchronous cohort draw.
+- A slot for which nobody proposed is available waits: for the first of them whose window opens, or for the
+  next slot to become empty, when others are proposed.
 """
 
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from fedgm.participation.devices import Devices
 from fedgm.participation.epochs import draw_epochs
 from fedgm.participation.task import Steps
 
-PROPOSALS = 32  # clients looked at for one slot before it waits for a window to open
+PROPOSALS = 32  # clients looked at for one slot before it waits
 DENSE = 4  # below so many clients a slot all are looked at, so that the last free one is found
 
 Outcome = Literal["used", "discarded", "dropped"]
@@ -42,16 +43,16 @@ class Interval(NamedTuple):
     outcome: Outcome
 
 
-@dataclass
+@dataclass(frozen=True)
 class Work:
     """One client in one slot."""
 
-    number: int  # in the order given out
+    number: int  # in the order in which work began
     client: int
-    version: int = 0  # 0: has not begun, its window is shut
-    epochs: int = 0
-    start: float = 0.0
-    drops: bool = False
+    version: int  # v: on the model x_v
+    epochs: int
+    start: float
+    drops: bool
 
 
 @dataclass
@@ -60,11 +61,11 @@ class Round:
 
     t: int
     time: float = 0.0  # of the step
-    waited: float = 0.0  # seconds in which every slot waited for a window to open
+    waited: float = 0.0  # seconds in which nobody worked, for every window was shut
     dropped: int = 0  # given up after the timeout
     stale: int = 0  # discarded on arrival
     idle: int = 0  # drew 0 epochs, and left the slot to another client
-    refills: int = 0
+    fillings: int = 0  # times that clients were proposed for empty slots
     proposals: int = 0
     arrived: list[Work] = field(default_factory=list[Work])
     intervals: list[Interval] = field(default_factory=list[Interval])
@@ -90,85 +91,80 @@ class Clock:
     def __init__(self, rules: Rules, devices: Devices, steps: Steps) -> None:
         self.rules, self.devices, self.steps = rules, devices, steps
         self.now = 0.0
-        self._events: list[tuple[float, int, Work]] = []  # a heap by (time, number)
+        self._ends: list[tuple[float, int, Work]] = []  # a heap by (time, number): what is at work
+        self._openings: list[tuple[float, int]] = []  # sorted: windows that an empty slot waits for
         self._busy: set[int] = set()
         self._vacant = rules.concurrency
-        self._begun = 0  # works that have begun and not ended
-        self._numbers = 0
+        self._propose = True  # a slot has become empty since the last proposals
+        self._begun = 0
         self._round = Round(t=0)
-
-    @property
-    def rounds(self) -> int:
-        """Server steps made."""
-        return self._round.t
 
     def step(self) -> Round:
         """Run until the server's next step."""
         self._busy -= {work.client for work in self._round.arrived}
-        if self.rules.wait:
-            self._vacant += len(self._round.arrived)
+        self._vacant += len(self._round.arrived) if self.rules.wait else 0
+        self._propose = True
         now = self._round = Round(t=self._round.t + 1)
         while len(now.arrived) < self.rules.per_round:
-            if self._events and self._events[0][0] <= self.now:
-                self._happen(heapq.heappop(self._events)[2])
+            if self._ends and self._ends[0][0] <= self.now:
+                self._end(heapq.heappop(self._ends)[2])
             else:
-                self._refill()
+                self._fill()
                 self._advance()
         now.time = self.now
         now.arrived.sort(key=lambda work: work.number)
         return now
 
     def _advance(self) -> None:
-        """To the next event; if nothing has begun, that is the next window to open."""
-        if not self._events:
-            return  # everyone proposed was idle: the next filling draws anew
-        time = max(self.now, self._events[0][0])
-        if self._begun == 0:
+        """To the next end of work or, while a slot is empty, to the next opening window."""
+        waiting = self._openings if self._vacant else []
+        times = [heap[0][0] for heap in (self._ends, waiting) if heap]
+        if not times:
+            self._propose = True  # all that were proposed are idle: the next proposals draw anew
+            return
+        time = max(self.now, min(times))
+        if not self._ends:
             self._round.waited += time - self.now
         self.now = time
 
-    def _happen(self, work: Work) -> None:
-        """A window opens, an update arrives, or a client is given up."""
-        if work.version == 0:
-            self._begin(work)
-            return
-        self._begun -= 1
-        outcome: Outcome = "used"
-        if work.drops:
-            outcome, self._round.dropped = "dropped", self._round.dropped + 1
-        elif self._round.t - work.version > self.rules.max_staleness:
-            outcome, self._round.stale = "discarded", self._round.stale + 1
+    def _end(self, work: Work) -> None:
+        """An update arrives, or a client is given up."""
+        now, outcome = self._round, _outcome(work, self._round.t, self.rules.max_staleness)
+        now.intervals.append(Interval(work.client, work.start, self.now, work.version, outcome))
+        now.dropped += outcome == "dropped"
+        now.stale += outcome == "discarded"
+        if outcome == "used":
+            now.arrived.append(work)  # and busy until the server has stepped
         else:
-            self._round.arrived.append(work)
-        self._round.intervals.append(Interval(work.client, work.start, self.now, work.version, outcome))
-        if outcome != "used":
             self._busy.remove(work.client)
         if outcome != "used" or not self.rules.wait:
-            self._vacant += 1
+            self._vacant, self._propose = self._vacant + 1, True
 
-    def _refill(self) -> None:
-        """Give every empty slot a client that may start now, else the first proposed one that will be able to."""
-        if self._vacant == 0:
+    def _fill(self) -> None:
+        """Begin work in empty slots: clients whose window has opened first, then new proposals."""
+        while self._openings and self._openings[0][0] <= self.now:
+            opening, client = self._openings.pop(0)
+            if opening == self.now:  # an earlier one passed while no slot was empty
+                self._begin(client)
+        if not self._vacant or not self._propose:
             return
-        rng = generator(self.rules.seed, "cohort", self._round.t, self._round.refills)
-        later: list[tuple[float, int]] = []
+        rng = generator(self.rules.seed, "cohort", self._round.t, self._round.fillings)
+        later = set(self._openings)
         looked_at: set[int] = set()
         for client in self._proposals(rng):
             self._round.proposals += 1
-            if client in self._busy or client in looked_at:
-                continue
-            looked_at.add(client)
-            opening = self.devices.opening(client, self.now)
-            if opening > self.now:
-                later.append((opening, client))
-            else:
-                self._begin(self._assign(client))
-            if self._vacant == 0:
+            if client not in looked_at and client not in self._busy:
+                looked_at.add(client)
+                opening = self.devices.opening(client, self.now)
+                if opening <= self.now:
+                    self._begin(client)
+                else:
+                    later.add((opening, client))
+            if not self._vacant:
                 break
-        for opening, client in heapq.nsmallest(self._vacant, later):
-            work = self._assign(client)
-            heapq.heappush(self._events, (opening, work.number, work))
-        self._round.refills += 1
+        self._openings = heapq.nsmallest(self.rules.concurrency, later)
+        self._propose = False
+        self._round.fillings += 1
 
     def _proposals(self, rng: np.random.Generator) -> Iterator[int]:
         """The synchronous draw for the empty slots; then more, as far as that is not enough."""
@@ -176,29 +172,30 @@ class Clock:
         yield from rng.choice(rules.count, vacant, replace=False).tolist()
         if rules.count <= DENSE * rules.concurrency:
             yield from rng.permutation(rules.count).tolist()
-        else:
-            batches = (rng.integers(rules.count, size=PROPOSALS).tolist() for _ in range(vacant))
-            yield from chain.from_iterable(batches)
+            return
+        for _ in range(vacant):
+            yield from rng.integers(rules.count, size=PROPOSALS).tolist()
 
-    def _assign(self, client: int) -> Work:
+    def _begin(self, client: int) -> None:
+        """Fetch x_t and go to work, unless there is no slot any more or there are no epochs to do."""
+        if not self._vacant or client in self._busy:
+            return
+        t, seed = self._round.t, self.rules.seed
+        epochs = draw_epochs(self.rules.epochs, seed, t, client, attempt=self._round.fillings)
+        if epochs == 0:
+            self._round.idle += 1
+            return
+        self._begun += 1
+        work = Work(self._begun, client, t, epochs, self.now, self.devices.drops(client, self._begun))
+        seconds = self.devices.seconds(client, self.steps(client, epochs), work.number)
+        end = self.now + (self.rules.timeout if work.drops else seconds)
+        heapq.heappush(self._ends, (end, work.number, work))
         self._busy.add(client)
         self._vacant -= 1
-        self._numbers += 1
-        return Work(self._numbers, client)
 
-    def _begin(self, work: Work) -> None:
-        """Fetch x_t and go to work, unless there are no epochs to do."""
-        t, client, attempt = self._round.t, work.client, self._round.refills
-        work.epochs = draw_epochs(self.rules.epochs, self.rules.seed, t, client, attempt)
-        if work.epochs == 0:
-            self._round.idle += 1
-            self._busy.remove(client)
-            self._vacant += 1
-            return
-        work.version, work.start = t, self.now
-        work.drops = self.devices.drops(client, work.number)
-        steps = self.steps(client, work.epochs)
-        seconds = self.devices.seconds(client, steps, work.number)
-        self._begun += 1
-        end = self.now + (self.rules.timeout if work.drops else seconds)
-        heapq.heappush(self._events, (end, work.number, work))
+
+def _outcome(work: Work, t: int, max_staleness: int) -> Outcome:
+    """What becomes of a piece of work that ends in round ``t``."""
+    if work.drops:
+        return "dropped"
+    return "used" if t - work.version <= max_staleness else "discarded"

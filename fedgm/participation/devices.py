@@ -69,7 +69,7 @@ class Devices:
 
 
 def read_speeds(path: str) -> NDArray[np.float64]:
-    """Positive numbers from an ``.npy`` array, or one a line from text or CSV (a header line may be first)."""
+    """Positive numbers from an ``.npy`` array, or one a line from text or CSV (after a header or not)."""
     try:
         values = np.load(path, allow_pickle=False) if path.endswith(".npy") else _lines(Path(path))
         numbers = np.asarray(values, np.float64).ravel()

@@ -17,7 +17,7 @@ class Event:
     """The server steps whenever ``per_round`` updates have arrived, whatever their age (Alg. 4).
 
     Only the latest round is kept: an earlier one is simulated again from the start, which gives the same.
-    The keys are described in ``conf/participation/event.yaml``, the rules in :mod:`fedgm.participation.clock`.
+    ``conf/participation/event.yaml`` describes the keys, :mod:`fedgm.participation.clock` the rules.
     """
 
     count: int
@@ -65,7 +65,7 @@ class Event:
         return self.max_staleness + 1
 
     def tasks(self, t: int) -> list[ClientTask]:
-        """The updates that the server averages in its step ``t``, in the order in which work was given out."""
+        """The updates that the server averages in step ``t``, in the order in which their work began."""
         arrived = self._at(t).arrived
         epochs = [work.epochs for work in arrived]
         steps = [(self.steps or step_per_epoch)(work.client, work.epochs) for work in arrived]

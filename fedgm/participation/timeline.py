@@ -54,8 +54,9 @@ def draw_timeline(
     note = f"{len(shown)} of {len(seen)} clients that worked" if len(seen) > ROWS else f"{len(seen)} clients"
     m, slots = participation.per_round, participation.concurrency or participation.per_round
     note += f", {slots} at a time; a vertical line is a server step ({m} update{'s' if m > 1 else ''})"
-    axes.set_title(f"{title}\n", loc="left", fontsize=13, fontweight="bold", color=INK)
-    axes.text(0, 1.015, note, transform=axes.transAxes, fontsize=9.5, color=MUTED, va="bottom")
+    axes.set_title(title, loc="left", fontsize=13, fontweight="bold", color=INK, pad=26)
+    corner = {"xycoords": "axes fraction", "xytext": (0, 8), "textcoords": "offset points"}
+    axes.annotate(note, (0, 1), **corner, fontsize=9.5, color=MUTED)
     figure.savefig(path)
 
 
@@ -75,7 +76,7 @@ def _draw_bars(axes: Axes, bars: Sequence[Bar], shown: Sequence[int], end: float
                       ha="center", va="center_baseline")  # fmt: skip
     order = [word for _, word in [*COLOURS.values(), ONGOING] if word in present]
     handles = [Patch(facecolor=present[word], label=word) for word in order]
-    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.42 / (0.24 * len(shown))),
+    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.42 / (0.24 * max(len(shown), 1))),
                 ncols=len(handles), frameon=False, fontsize=9.5)  # fmt: skip
 
 
@@ -87,7 +88,7 @@ def _draw_steps(axes: Axes, steps: Sequence[float]) -> None:
 
 
 def _label(axes: Axes, shown: Sequence[int], end: float) -> None:
-    axes.set_xlim(0, end * 1.003)
+    axes.set_xlim(0, end * 1.003 or 1)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.set_yticks(range(len(shown)), [str(client) for client in shown], fontsize=8)
     axes.set_ylabel("client", color=MUTED)

@@ -1,4 +1,4 @@
-"""A W&B server on loopback that accepts runs and keeps what it was sent; just enough for the real client."""
+"""A W&B server on loopback that accepts runs and keeps what they send; just enough for the real client."""
 
 import json
 import threading
@@ -21,6 +21,9 @@ class Stub(ThreadingHTTPServer):
         self.runs: dict[str, dict[str, Any]] = {}
         self.operations: list[str] = []
         self.lock = threading.Lock()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """The client drops its connections when it is done."""
 
     @property
     def url(self) -> str:

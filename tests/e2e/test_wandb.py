@@ -1,0 +1,204 @@
+"""The real W&B client: without an account, without network, against a server on loopback."""
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from commands import rows, run_folder
+from wandb_stub import serving
+
+ROOT = Path(__file__).parents[2]
+KEY = "f" * 40
+TINY = ("profile=tiny", "trainer.workers=1")
+COMMAND = [sys.executable, str(ROOT / "run.py"), *TINY, "rounds=2"]
+QUESTIONS = ("Enter your choice", "Create a W&B account", "wandb.ai/authorize", "Paste an API key")
+
+
+@pytest.fixture
+def stranger(tmp_path) -> dict[str, str]:
+    """The environment of somebody without an account."""
+    home = tmp_path / "home"
+    home.mkdir()
+    import matplotlib
+
+    return {
+        "HOME": str(home), "NETRC": str(home / "netrc"), "WANDB_API_KEY": "", "WANDB_CONFIG_DIR": str(home),
+        "WANDB_CACHE_DIR": str(home / "cache"), "MPLCONFIGDIR": matplotlib.get_cachedir(),
+    }  # fmt: skip
+
+
+def surroundings(stranger: dict[str, str]) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("WANDB_")}
+    return {**kept, **{k: v for k, v in stranger.items() if v}}
+
+
+def records(path: Path):
+    """The records of an offline file: LevelDB's log format, after a header of 7 bytes, holding protobuf."""
+    from wandb.proto import wandb_internal_pb2
+
+    data, place, whole = path.read_bytes(), 7, b""
+    assert data[:4] == b":W&B"
+    while place + 7 <= len(data):
+        left = 32768 - place % 32768
+        if left < 7:  # a block ends in zeros where no header fits
+            place += left
+            continue
+        size, kind = int.from_bytes(data[place + 4 : place + 6], "little"), data[place + 6]
+        whole += data[place + 7 : place + 7 + size]
+        place += 7 + size
+        if kind in (1, 4):  # a whole record, or the last part of one
+            record = wandb_internal_pb2.Record()
+            record.ParseFromString(whole)
+            yield record
+            whole = b""
+
+
+def offline_file(folder: Path) -> Path:
+    """The one offline record of a run."""
+    (found,) = folder.glob("wandb/offline-run-*/run-*.wandb")
+    return found
+
+
+def read_offline(folder: Path) -> tuple[dict, list[dict]]:
+    """Config and history rows of the one offline record."""
+    config, history = {}, []
+    for record in records(offline_file(folder)):
+        if record.WhichOneof("record_type") == "run":
+            config |= {item.key: json.loads(item.value_json) for item in record.run.config.update}
+        elif record.WhichOneof("record_type") == "history":
+            items = record.history.item
+            history.append({i.key or "/".join(i.nested_key): json.loads(i.value_json) for i in items})
+    return config, history
+
+
+def same_rows(history: list[dict], own: list[dict]) -> bool:
+    """Whether W&B has every value of metrics.jsonl, once and in order."""
+    known = [{k: v for k, v in row.items() if v is not None} for row in own]
+    return [{k: row.get(k) for k in wanted} for row, wanted in zip(history, known, strict=True)] == known
+
+
+def test_without_account_and_terminal_it_records_offline_and_sync_sends_it(tmp_path, stranger):
+    env = surroundings(stranger)
+    done = subprocess.run(
+        [*COMMAND, f"output_dir={tmp_path / 'o'}"], env=env, cwd=tmp_path, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not any(question in done.stdout + done.stderr for question in QUESTIONS)
+    own = rows(tmp_path / "o")
+    config, history = read_offline(run_folder(tmp_path / "o"))
+    assert [row["round"] for row in history] == [1, 2]
+    assert same_rows(history, own)
+    assert all(0 <= row["test/acc"] <= 1 for row in history)
+    assert (config["rounds"], config["algorithm"]["name"], config["data"]["seed"]) == (2, "fedgm", 0)
+    assert {p.name for p in tmp_path.iterdir()} == {"o", "home"}  # no stray wandb/ or outputs/
+
+    with serving() as server:
+        sync = subprocess.run(
+            [str(Path(sys.executable).with_name("wandb")), "sync", str(offline_file(run_folder(tmp_path / "o")).parent)],
+            env={**env, "WANDB_BASE_URL": server.url, "WANDB_API_KEY": KEY}, cwd=tmp_path,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert list(server.runs), sync.stdout + sync.stderr
+        (name,) = server.runs
+        assert same_rows(server.rows(name), own)
+        assert server.run(name)["config"]["rounds"]["value"] == 2
+        assert server.run(name)["summary"]["status"] == "finished"
+        assert server.run(name)["summary"]["final/test/acc"] == own[-1]["test/acc"]
+
+
+def test_on_a_terminal_it_does_not_ask_either(tmp_path, stranger):
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, f"output_dir={tmp_path / 'o'}"], env={**surroundings(stranger), "TERM": "xterm"},
+        cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+    )  # fmt: skip
+    os.close(theirs)
+    text, deadline = b"", time.monotonic() + 120
+    try:
+        while time.monotonic() < deadline:
+            if select.select([ours], [], [], 0.2)[0]:
+                try:
+                    text += os.read(ours, 65536)
+                except OSError:  # the other side is closed
+                    break
+        assert process.wait(timeout=5) == 0, text.decode()
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        os.close(ours)
+    shown = text.decode()
+    assert not any(question in shown for question in QUESTIONS)
+    assert "2/2" in shown  # the progress bar of a terminal
+    assert same_rows(read_offline(run_folder(tmp_path / "o"))[1], rows(tmp_path / "o"))
+
+
+def test_a_multirun_of_three_makes_three_runs(tmp_path, stranger, commands):
+    words = ("-m", *TINY, "rounds=1", "algorithm=fedavg,fedavgm,fedgm")
+    command = commands.run(tmp_path / "o", *words, **stranger)
+    assert command.code == 0, command.text
+    folders = sorted((tmp_path / "o").glob("*/*/seed=0"))
+    found = [read_offline(folder) for folder in folders]
+    assert sorted(config["algorithm"]["name"] for config, _ in found) == ["fedavg", "fedavgm", "fedgm"]
+    assert [[row["round"] for row in history] for _, history in found] == [[1], [1], [1]]
+    assert len({offline_file(folder).name for folder in folders}) == 3
+
+
+def test_a_run_that_was_killed_and_continued_is_one_record_with_all_rows(tmp_path, stranger, commands):
+    words = (*TINY, "rounds=12", "track.mode=offline")
+    first = commands.start(tmp_path / "o", *words, **stranger)
+    first.until_row(3)
+    first.kill()
+    second = commands.run(tmp_path / "o", *words, **stranger)
+    assert second.code == 0, second.text
+    assert "continuing after round" in second.text
+    _, history = read_offline(run_folder(tmp_path / "o"))
+    assert [row["round"] for row in history] == list(range(1, 13))
+    assert same_rows(history, rows(tmp_path / "o"))
+
+
+def test_an_unreachable_server_means_offline_within_seconds(tmp_path, stranger, commands):
+    env = {**stranger, "WANDB_API_KEY": KEY, "WANDB_BASE_URL": "http://127.0.0.1:1"}
+    started = time.monotonic()
+    command = commands.run(tmp_path / "o", *TINY, "rounds=1", **env)
+    assert command.code == 0, command.text
+    assert "recording offline" in command.words
+    assert time.monotonic() - started < 45  # 15 of them are waiting for the server, W&B's own are 90
+    assert same_rows(read_offline(run_folder(tmp_path / "o"))[1], rows(tmp_path / "o"))
+
+
+@pytest.mark.parametrize("mode", ["offline", "auto", "disabled"])
+def test_inside_a_sweep_agent_a_record_that_never_arrives_is_refused(tmp_path, stranger, commands, mode):
+    words = (*TINY, "rounds=1", f"track.mode={mode}")
+    command = commands.run(tmp_path / "o", *words, **stranger, WANDB_SWEEP_ID="abc123")
+    resolved = "offline" if mode == "auto" else mode
+    assert command.code == 2
+    assert f"track.mode={resolved} is not allowed: inside a sweep agent" in command.words
+    assert "fedgm sweep FILE" in command.words
+    assert not list((tmp_path / "o").rglob("metrics.jsonl"))
+
+
+def test_an_online_run_arrives_and_a_sweep_gets_the_rows_of_a_finished_one(tmp_path, stranger, commands):
+    with serving() as server:
+        env = {**stranger, "WANDB_BASE_URL": server.url, "WANDB_API_KEY": KEY}
+        command = commands.run(tmp_path / "o", *TINY, "rounds=2", **env)
+        assert command.code == 0, command.text
+        own = rows(tmp_path / "o")
+        (name,) = server.runs
+        assert same_rows(server.rows(name), own)
+        assert server.run(name)["exit"] == 0
+        assert server.run(name)["config"]["algorithm"]["value"]["eta"] == 1.0
+        assert server.run(name)["summary"]["final/test/acc"] == own[-1]["test/acc"]
+
+        env |= {"WANDB_SWEEP_ID": "abc123", "WANDB_RUN_ID": "sweeprun"}
+        again = commands.run(tmp_path / "o", *TINY, "rounds=2", **env)
+        assert again.code == 0, again.text
+        assert "already done" in again.text
+        assert same_rows(server.rows("sweeprun"), own)
