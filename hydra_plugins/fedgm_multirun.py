@@ -5,6 +5,7 @@ Hydra takes sweepers from the namespace package ``hydra_plugins`` alone, hence t
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
@@ -96,7 +97,7 @@ def _table(outcomes: list[tuple[str, dict[str, Any]]], refused: list[tuple[str, 
     for overrides, outcome in outcomes:
         accuracy = outcome.get("test/acc")
         shown = f"{100 * accuracy:.2f} %" if accuracy is not None else "-"
-        table.add_row(overrides, outcome["status"], shown, outcome.get("folder", "-"))
+        table.add_row(overrides, outcome["status"], shown, "/".join(Path(outcome.get("folder", "-")).parts[-2:]))
     for overrides, _ in refused:
         table.add_row(overrides, "not run", "-", "-")
     return table

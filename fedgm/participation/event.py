@@ -109,9 +109,7 @@ class Event:
     def _check(self) -> None:
         slots, m, n = self.concurrency, self.per_round, self.count
         key = "participation.concurrency"
-        allowed = (
-            f"clients.per_round={m} to clients.count={n} clients can be at work for a step of {m} updates"
-        )
+        allowed = f"from clients.per_round={m}, the updates of a server step, to clients.count={n}"
         hint = f"{key}={min(max(slots or m, m), n)}, or clients.per_round={min(max(slots or m, 1), m)}"
         require(slots is None or m <= slots <= n, key, slots, allowed, hint)
         key = "participation.max_staleness"

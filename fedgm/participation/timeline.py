@@ -45,7 +45,7 @@ def draw_timeline(
     ]
     seen = list(dict.fromkeys(bar.work.client for bar in sorted(bars, key=lambda bar: bar.work.start)))
     shown = seen[:ROWS]
-    figure = Figure(figsize=(11, 1.9 + 0.24 * len(shown)), dpi=140, facecolor="white", layout="constrained")
+    figure = Figure(figsize=(11, 1.9 + _height(shown)), dpi=140, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     _draw_bars(axes, [bar for bar in bars if bar.work.client in set(shown)], shown, end)
@@ -55,9 +55,13 @@ def draw_timeline(
     m, slots = participation.per_round, participation.concurrency or participation.per_round
     note += f", {slots} at a time; a vertical line is a server step ({m} update{'s' if m > 1 else ''})"
     axes.set_title(title, loc="left", fontsize=13, fontweight="bold", color=INK, pad=26)
-    corner = {"xycoords": "axes fraction", "xytext": (0, 8), "textcoords": "offset points"}
-    axes.annotate(note, (0, 1), **corner, fontsize=9.5, color=MUTED)
+    axes.annotate(note, (0, 1), (0, 8), "axes fraction", "offset points", fontsize=9.5, color=MUTED)
     figure.savefig(path)
+
+
+def _height(shown: Sequence[int]) -> float:
+    """Inches of the rows."""
+    return 0.24 * max(len(shown), 4)
 
 
 def _draw_bars(axes: Axes, bars: Sequence[Bar], shown: Sequence[int], end: float) -> None:
@@ -76,8 +80,9 @@ def _draw_bars(axes: Axes, bars: Sequence[Bar], shown: Sequence[int], end: float
                       ha="center", va="center_baseline")  # fmt: skip
     order = [word for _, word in [*COLOURS.values(), ONGOING] if word in present]
     handles = [Patch(facecolor=present[word], label=word) for word in order]
-    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.42 / (0.24 * max(len(shown), 1))),
-                ncols=len(handles), frameon=False, fontsize=9.5)  # fmt: skip
+    below = -0.42 / _height(shown)  # the same distance whatever the height
+    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, below), ncols=len(COLOURS) + 1,
+                frameon=False, fontsize=9.5)  # fmt: skip
 
 
 def _draw_steps(axes: Axes, steps: Sequence[float]) -> None:

@@ -81,6 +81,7 @@ class WandbRecord:
                 print(
                     f"W&B cannot be reached ({_first_line(error)}): recording offline; `wandb sync` sends it"
                 )
+                wandb.teardown()  # the attempt would go on holding the run's id
                 mode = "offline"
         if mode == "offline":
             shutil.rmtree(folder / "wandb", ignore_errors=True)

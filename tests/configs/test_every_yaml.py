@@ -27,6 +27,7 @@ KEYS = """
     server/gain update/norm momentum/norm client/drift cohort/clients cohort/steps cohort/staleness bytes/up bytes/down
     time/round time/eval samples_per_s
 """.split()
+CLOCK_KEYS = "clock/time clock/wait cohort/dropped cohort/stale cohort/idle".split()  # of schemes with a clock
 
 
 def options(*groups: str) -> list:
@@ -74,7 +75,7 @@ def test_every_option_runs_and_writes_the_documented_rows(group, option, tmp_pat
     found = rows.read(result.folder / "metrics.jsonl")
     assert [row["round"] for row in found] == list(range(1, result.summary["rounds"] + 1))
     for row in found:
-        assert sorted(row) == sorted(KEYS)
+        assert sorted(row) == sorted([*KEYS, *CLOCK_KEYS] if "clock/time" in row else KEYS)
         assert row["test/acc"] is not None
         assert row["cohort/clients"] == 2
         assert row["server/eta"] > 0

@@ -129,7 +129,9 @@ def rows(output_dir: Path) -> list[dict]:
     """Whole rows of the one run, none where there is no run yet."""
     found = []
     for path in output_dir.glob("*/*/seed=*/metrics.jsonl"):
-        found += [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        found += [
+            json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")
+        ]
     return found
 
 
@@ -141,7 +143,9 @@ def newest_checkpoint(output_dir: Path) -> int:
 
 def timeless(found: list[dict]) -> list[dict]:
     """Rows without what a clock says."""
-    return [{k: v for k, v in row.items() if not k.startswith("time/") and k != "samples_per_s"} for row in found]
+    return [
+        {k: v for k, v in row.items() if not k.startswith("time/") and k != "samples_per_s"} for row in found
+    ]
 
 
 def result(output_dir: Path) -> tuple[bytes, list[dict]]:

@@ -45,7 +45,9 @@ for path in sorted(config.conf_dir().rglob("*.yaml")):
 def wheel(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     isolation = ["--no-build-isolation"] if find_spec("hatchling") else []
-    subprocess.run([*PIP, "wheel", str(ROOT), "--no-deps", *isolation, "-w", str(folder)], check=True, timeout=300)
+    subprocess.run(
+        [*PIP, "wheel", str(ROOT), "--no-deps", *isolation, "-w", str(folder)], check=True, timeout=300
+    )
     (built,) = folder.glob("fedgm-*.whl")
     return built
 
@@ -53,7 +55,9 @@ def wheel(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("installed")
-    subprocess.run([*PIP, "install", "--no-deps", "--target", str(folder), str(wheel)], check=True, timeout=120)
+    subprocess.run(
+        [*PIP, "install", "--no-deps", "--target", str(folder), str(wheel)], check=True, timeout=120
+    )
     return folder
 
 
@@ -61,7 +65,13 @@ def python(installed: Path, cwd: Path, *words: str) -> subprocess.CompletedProce
     """Run outside the checkout with the installed package first on the path, before the editable one."""
     env = {**os.environ, "PYTHONPATH": str(installed)}
     return subprocess.run(
-        [sys.executable, *words], env=env, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180
+        [sys.executable, *words],
+        env=env,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=180,
     )
 
 

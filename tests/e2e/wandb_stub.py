@@ -99,7 +99,9 @@ def answer(server: Stub, name: str, given: dict[str, Any]) -> dict[str, Any]:
     """What the real server would say, as far as the client reads it."""
     entity = {"id": "e", "name": ENTITY}
     if name == "Viewer":
-        return {"viewer": {"id": "v", "entity": ENTITY, "username": ENTITY, "flags": "{}", "teams": {"edges": []}}}
+        return {
+            "viewer": {"id": "v", "entity": ENTITY, "username": ENTITY, "flags": "{}", "teams": {"edges": []}}
+        }
     if name == "UpsertBucket":
         run_id, project = given.get("name") or "unnamed", given.get("project") or "uncategorized"
         if given.get("config"):

@@ -1,63 +1,12 @@
 """FedProx, SCAFFOLD, MIFA and FedNova in the real loop against their recursions, on a convex problem."""
 
-from copy import deepcopy
-
 import pytest
 import torch
+from convex import configured, fit, flat, linear, local, rounds
 from torch import nn
-from torch.nn import functional as F
 
-from fedgm import assemble, config
-from fedgm.callback import FedGM
-from fedgm.client.module import ClientModule
 from fedgm.client.store import ClientStore, require_room
 from fedgm.errors import FedGMError
-
-# Softmax regression: convex. 6 clients of one class each, 3 in a round, so that everyone comes back.
-CONVEX = [
-    "profile=tiny", "data.train_samples=240", "data.test_samples=60", "data.alpha=0.3", "clients.count=6",
-    "clients.per_round=3", "local.batch_size=10", "local.epochs=2", "local.lr=0.02", "rounds=5",
-    "eval.train_samples=240", "trainer.workers=1", "algorithm=fedavg",
-]  # fmt: skip
-
-
-def configured(*overrides):
-    return config.validate(config.compose([*CONVEX, *overrides]))
-
-
-def linear():
-    torch.manual_seed(3)
-    return nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 10))
-
-
-def fit(run, tmp_path):
-    clients = assemble.load_federation(run)
-    module = ClientModule(linear(), lambda params: torch.optim.SGD(params, lr=run.local.lr))
-    trainer = assemble.build_trainer(run, [FedGM(*assemble.build_server(run))], 1)
-    loop = assemble.fit(run, trainer, module, clients, None, ClientStore(tmp_path / "clients"))
-    return module, loop
-
-
-def flat(net):
-    return nn.utils.parameters_to_vector(net.parameters()).detach().clone()
-
-
-def local(run, clients, net, task, t, correct):
-    """K plain steps from ``net``; ``correct(w, g)`` is the gradient that is used."""
-    own = deepcopy(net)
-    steps = clients.steps_of(task.client, run.local.batch_size, task.epochs, run.local.unit)
-    for x, y in clients.client_steps(task.client, run.local.batch_size, steps, run.seed, t):
-        own.zero_grad()
-        F.cross_entropy(own(x), y).backward()
-        w, g = flat(own), torch.cat([p.grad.reshape(-1) for p in own.parameters()])
-        nn.utils.vector_to_parameters(w - run.local.lr * correct(w, g), own.parameters())
-    return flat(own), steps
-
-
-def rounds(run):
-    clients = assemble.load_federation(run)
-    participation = assemble.build_participation(run, clients)
-    return clients, [(t, participation.tasks(t)) for t in range(1, run.rounds + 1)]
 
 
 def fedprox(run, mu):

@@ -77,7 +77,7 @@ def test_a_client_may_differ_from_round_to_round():
 
 
 def test_ideal_draws_the_cohort_that_it_always_drew():
-    assert [task.client for task in Ideal(N, M, 3, seed=0).tasks(1)] == [52, 62, 80, 97, 51]
+    assert [task.client for task in Ideal(N, M, 3, seed=0).tasks(1)] == [91, 98, 88, 42, 54]
     for t in ROUNDS:
         cohort = generator(0, "cohort", t).choice(N, M, replace=False)
         expected = [ClientTask(int(client), 0, 3, 1.0) for client in cohort]

@@ -21,6 +21,7 @@ RANGES = {
     "clients.per_round=0": ("1 to clients.count=100", "clients.per_round=5"),
     "clients.per_round=101": ("1 to clients.count=100", "clients.per_round=5"),
     "clients.weights=size": ("uniform or samples", "clients.weights=uniform"),
+    "clients.nonfinite=keep": ("stop or drop", "clients.nonfinite=stop"),
     "local.epochs=0": ("a number of at least 1", "local.epochs=3"),
     "local.unit=rounds": ("epochs or steps", "local.unit=epochs"),
     "local.lr=0": ("a positive number", "local.lr=0.01"),

@@ -1,0 +1,105 @@
+"""Alg. 4 in the real loop: what it recovers bit for bit, and its schemes against their recursions."""
+
+import pytest
+import torch
+from convex import configured, fit, flat, linear, local, rounds
+from torch import nn
+
+EQUAL = ["participation.speed_sigma=0", "participation.network=0"]
+
+
+def recursion(run, step):
+    """x_{t+1} = step(x_t, [(task, x_t, x_{t-tau}, y_i, K_i)]) with every past model at hand."""
+    clients, plan = rounds(run)
+    net = linear()
+    past = [flat(net)]
+    for t, tasks in plan:
+        came = []
+        for task in tasks:
+            start = past[-1 - task.staleness]
+            nn.utils.vector_to_parameters(start, net.parameters())
+            y, steps = local(run, clients, net, task, t, lambda w, g: g)
+            came.append((task, start, y, steps))
+        past.append(step(past[-1], came))
+    return past[-1]
+
+
+@pytest.mark.parametrize("algorithm", ["fedavg", "fedgm"])
+@pytest.mark.parametrize(
+    ("overrides", "same"),
+    [
+        (["participation=autonomous", "participation.delay=1", "participation.epochs=[2,2]"], True),
+        (["participation=autonomous", "participation.delay=3", "participation.epochs=[2,2]"], False),
+        (["participation=autonomous", "participation.delay=1", "participation.epochs=[1,3]"], False),
+        (["participation=event", *EQUAL], True),
+        (["participation=event", *EQUAL, "participation.concurrency=5"], False),
+        (["participation=event", "participation.speed_sigma=1", "participation.network=0"], False),
+        (["participation=sync"], True),
+    ],
+)
+def test_multistage_fedgm_is_recovered_bit_for_bit_and_only_where_it_should(overrides, same, algorithm, tmp_path):
+    common = [f"algorithm={algorithm}", "schedule=multistage", "schedule.etas=[1.0,0.5]", "rounds=6"]
+    ideal = flat(fit(configured(*common), tmp_path)[0])
+    other = flat(fit(configured(*common, *overrides), tmp_path)[0])
+    assert torch.equal(ideal, other) is same
+
+
+def test_replay_starts_from_past_models_and_weighs_uneven_work(tmp_path):
+    run = configured("participation=autonomous", "participation.delay=4", "rounds=8")
+
+    def step(x, came):
+        # weight local.epochs / epochs_i, as normalize=reference says
+        return x - sum(2 / task.epochs * (start - y) for task, start, y, _ in came) / len(came)
+
+    module, loop = fit(run, tmp_path)
+    assert torch.allclose(flat(module), recursion(run, step), atol=5e-6)
+    assert loop.row["cohort/staleness"] > 0
+
+
+def test_fedbuff_discounts_stale_updates_by_their_age(tmp_path):
+    run = configured("participation=fedbuff", "participation.concurrency=6", "rounds=8")
+
+    def step(x, came):
+        return x - sum((1 + task.staleness) ** -0.5 * (start - y) for task, start, y, _ in came) / len(came)
+
+    module, _ = fit(run, tmp_path)
+    assert torch.allclose(flat(module), recursion(run, step), atol=5e-6)
+    assert any(task.staleness for _, tasks in rounds(run)[1] for task in tasks)
+
+
+def test_fedasync_mixes_the_clients_model_into_the_global_one(tmp_path):
+    run = configured("participation=fedasync", "clients.per_round=1", "algorithm.eta=0.6", "rounds=12")
+
+    def step(x, came):
+        [(task, _, y, _)] = came
+        a = 0.6 * task.weight
+        return (1 - a) * x + a * y
+
+    module, _ = fit(run, tmp_path)
+    tasks = [task for _, [task] in rounds(run)[1]]
+    assert torch.allclose(flat(module), recursion(run, step), atol=5e-6)
+    assert any(task.staleness for task in tasks)
+    assert all(task.weight == pytest.approx((1 + task.staleness) ** -0.5) for task in tasks)
+
+
+def test_anarchic_afa_cd_divides_by_the_local_steps(tmp_path):
+    run = configured("participation=anarchic", "participation.concurrency=5", "algorithm.eta=4.0", "rounds=8")
+
+    def step(x, came):
+        return x - 4 * sum((start - y) / steps for _, start, y, steps in came) / len(came)
+
+    module, _ = fit(run, tmp_path)
+    assert torch.allclose(flat(module), recursion(run, step), atol=5e-6)
+
+
+def test_the_virtual_clock_is_in_the_row(tmp_path):
+    row = fit(configured("participation=event", "rounds=3"), tmp_path)[1].row
+    assert row["clock/time"] > 0
+
+
+def test_a_client_that_returns_nan_ends_the_run_or_is_left_out(tmp_path):
+    """Client 0's images make the loss overflow at this rate; the others stay finite for a while."""
+    hot = ["local.lr=1e30", "rounds=3"]
+    stopped = fit(configured(*hot), tmp_path)[1]
+    assert "client" in stopped.diverged
+    assert "non-finite in round" in stopped.diverged
