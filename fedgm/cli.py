@@ -16,6 +16,7 @@ COMMANDS = {
         "fedgm.server.command:convert",
         "Translate between the momentum conventions of papers and tools.",
     ),
+    "timeline": ("fedgm.timeline:timeline", "Who worked when in a run under the virtual clock."),
     "theory": ("fedgm.diagnosis:theory", "What Theorems 1-3 say about a configuration, or about a run."),
 }
 

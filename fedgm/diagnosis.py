@@ -78,17 +78,23 @@ def setting_of(config: "RunConfig") -> "Setting":
             (config.data.train_samples or CIFAR10) / config.clients.count / config.local.batch_size
         )
     participation: dict[str, Any] = config.participation
-    low, high = participation["epochs"] if "delay" in participation else (config.local.epochs,) * 2
-    law = [(epochs * per_epoch, 1 / (high - low + 1)) for epochs in range(max(low, 1), high + 1)]
-    return Setting(
+    delay = participation.get("delay", participation.get("max_staleness", 0) + 1)
+    law: list[tuple[int, float]] = []
+    if not isinstance(participation["epochs"], int):  # Alg. 4: uniform over the range, idle clients left out
+        low, high = max(participation["epochs"][0], 1), participation["epochs"][1]
+        law = [(epochs * per_epoch, 1 / (high - low + 1)) for epochs in range(low, high + 1)]
+    K = config.local.epochs * per_epoch
+    setting = Setting(
         n=config.clients.count,
-        m=config.clients.per_round,
-        K=config.local.epochs * per_epoch,
+        m=participation.get("per_round", config.clients.per_round),
+        K=K,
         eta_l=config.local.lr,
         stages=theory_stages(plan),
-        tau=participation.get("delay", 1) - 1,
-        K_law=law if "delay" in participation else (),
+        tau=delay - 1,
+        K_law=law,
     )
+    # Theorem 3 divides an update by its K; a run that multiplies it by K_ref/K has K_ref times its etas.
+    return setting.scaled(K) if law and participation["normalize"] == "reference" else setting
 
 
 def _assumed(overrides: tuple[str, ...], constants: dict[str, float]) -> tuple["RunConfig", "Problem"]:

@@ -97,7 +97,9 @@ def _table(outcomes: list[tuple[str, dict[str, Any]]], refused: list[tuple[str, 
     for overrides, outcome in outcomes:
         accuracy = outcome.get("test/acc")
         shown = f"{100 * accuracy:.2f} %" if accuracy is not None else "-"
-        table.add_row(overrides, outcome["status"], shown, "/".join(Path(outcome.get("folder", "-")).parts[-2:]))
+        table.add_row(
+            overrides, outcome["status"], shown, "/".join(Path(outcome.get("folder", "-")).parts[-2:])
+        )
     for overrides, _ in refused:
         table.add_row(overrides, "not run", "-", "-")
     return table

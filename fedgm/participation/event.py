@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from fedgm.errors import require
 from fedgm.participation.clock import Clock, Interval, Round, Rules
@@ -29,6 +30,7 @@ class Event:
     concurrency: int | None = None
     wait: bool = False
     step_time: float = 1.0
+    timed: Literal["steps", "epochs"] = "steps"
     speed_sigma: float = 0.0
     speeds: str | None = None
     network: float = 0.0
@@ -103,7 +105,8 @@ class Event:
         return self._latest
 
     def _restart(self) -> None:
-        self._clock = Clock(self._rules, self._devices, self.steps or step_per_epoch)
+        work = step_per_epoch if self.timed == "epochs" else self.steps or step_per_epoch
+        self._clock = Clock(self._rules, self._devices, work)
         self._latest = Round(t=0)
 
     def _check(self) -> None:

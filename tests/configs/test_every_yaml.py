@@ -15,19 +15,26 @@ from fedgm.track import rows
 CONF = config.conf_dir()
 GROUPS = {g.name: sorted(p.stem for p in g.glob("*.yaml")) for g in sorted(CONF.iterdir()) if g.is_dir()}
 # Groups of a run: those of config.yaml's defaults, and experiment, which is added to them.
-CHOSEN = [next(iter(d)) for d in yaml.safe_load((CONF / "config.yaml").read_text())["defaults"] if isinstance(d, dict)]
+CHOSEN = [
+    next(iter(d))
+    for d in yaml.safe_load((CONF / "config.yaml").read_text())["defaults"]
+    if isinstance(d, dict)
+]
 RUN_GROUPS = [g for g in (*CHOSEN, "experiment") if g in GROUPS]
 BUILT_ONLY = ("profile", "trainer")  # sizes that take hours, accelerators that are not here
 SMALL = [
-    "profile=tiny", "data.train_samples=200", "data.test_samples=50", "eval.train_samples=50", "clients.count=10",
-    "clients.per_round=2", "local.epochs=1", "local.batch_size=50", "trainer.workers=1", "track.mode=disabled",
+    "profile=tiny", "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20", "clients.count=10",
+    "clients.per_round=2", "local.unit=steps", "local.epochs=1", "local.batch_size=10", "trainer.workers=1",
+    "track.mode=disabled",
 ]  # fmt: skip
 KEYS = """
     round train/loss train/acc local/loss local/acc test/loss test/acc server/eta server/beta server/nu server/stage
     server/gain update/norm momentum/norm client/drift cohort/clients cohort/steps cohort/staleness bytes/up bytes/down
     time/round time/eval samples_per_s
 """.split()
-CLOCK_KEYS = "clock/time clock/wait cohort/dropped cohort/stale cohort/idle".split()  # of schemes with a clock
+CLOCK_KEYS = (
+    "clock/time clock/wait cohort/dropped cohort/stale cohort/idle".split()
+)  # of schemes with a clock
 
 
 def options(*groups: str) -> list:
@@ -77,7 +84,7 @@ def test_every_option_runs_and_writes_the_documented_rows(group, option, tmp_pat
     for row in found:
         assert sorted(row) == sorted([*KEYS, *CLOCK_KEYS] if "clock/time" in row else KEYS)
         assert row["test/acc"] is not None
-        assert row["cohort/clients"] == 2
+        assert row["cohort/clients"] in (1, 2)  # one in FedAsync, whatever is asked for
         assert row["server/eta"] > 0
     if group != "experiment":
         assert result.summary.get(group, option) == option
@@ -139,7 +146,15 @@ def undocumented(path: Path) -> list[str]:
         words = " #" in value or above
         passes_on = re.fullmatch(r" *\"?\$\{[\w.]+\}\"?", value) is not None
         opens = value.strip() == ""  # its children speak for themselves
-        if not (words or passes_on or opens or inherits or inside_hydra or key in NEEDS_NO_WORDS or '{_target_' in value):
+        if not (
+            words
+            or passes_on
+            or opens
+            or inherits
+            or inside_hydra
+            or key in NEEDS_NO_WORDS
+            or "{_target_" in value
+        ):
             missing.append(f"{path.relative_to(CONF)}:{number + 1}: {key}")
     return missing
 

@@ -50,7 +50,7 @@ def test_workers_that_have_nothing_to_evaluate_equal_one(commands, tmp_path, ref
 
 def test_a_second_folder_and_another_global_random_state_give_the_same(tmp_path, reference):
     torch.manual_seed(123)
-    np.random.seed(456)  # noqa: NPY002
+    np.random.seed(456)
     random.seed(789)
     assert outcome(tmp_path, "track.tags=[again]") == reference
 
@@ -120,5 +120,5 @@ def test_eta_moves_the_model_by_as_much(tmp_path, reference):
 
 
 def contents(folder):
-    """Names, times and bytes of all files; the lock comes and goes, so the folder's own time does not count."""
+    """Names, times and bytes of all files; the lock comes and goes, so the folder's time does not count."""
     return {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()}

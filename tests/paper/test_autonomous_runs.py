@@ -5,7 +5,12 @@ import torch
 from convex import configured, fit, flat, linear, local, rounds
 from torch import nn
 
-EQUAL = ["participation.speed_sigma=0", "participation.network=0"]
+from fedgm import assemble
+from fedgm.callback import FedGM
+from fedgm.client.module import ClientModule
+from fedgm.lightning import pl
+
+EQUAL = ["participation.speed_sigma=0", "participation.network=0", "participation.timed=epochs"]
 
 
 def recursion(run, step):
@@ -37,7 +42,9 @@ def recursion(run, step):
         (["participation=sync"], True),
     ],
 )
-def test_multistage_fedgm_is_recovered_bit_for_bit_and_only_where_it_should(overrides, same, algorithm, tmp_path):
+def test_multistage_fedgm_is_recovered_bit_for_bit_and_only_where_it_should(
+    overrides, same, algorithm, tmp_path
+):
     common = [f"algorithm={algorithm}", "schedule=multistage", "schedule.etas=[1.0,0.5]", "rounds=6"]
     ideal = flat(fit(configured(*common), tmp_path)[0])
     other = flat(fit(configured(*common, *overrides), tmp_path)[0])
@@ -68,7 +75,7 @@ def test_fedbuff_discounts_stale_updates_by_their_age(tmp_path):
 
 
 def test_fedasync_mixes_the_clients_model_into_the_global_one(tmp_path):
-    run = configured("participation=fedasync", "clients.per_round=1", "algorithm.eta=0.6", "rounds=12")
+    run = configured("participation=fedasync", "algorithm.eta=0.6", "rounds=12")
 
     def step(x, came):
         [(task, _, y, _)] = came
@@ -97,9 +104,39 @@ def test_the_virtual_clock_is_in_the_row(tmp_path):
     assert row["clock/time"] > 0
 
 
-def test_a_client_that_returns_nan_ends_the_run_or_is_left_out(tmp_path):
-    """Client 0's images make the loss overflow at this rate; the others stay finite for a while."""
-    hot = ["local.lr=1e30", "rounds=3"]
-    stopped = fit(configured(*hot), tmp_path)[1]
-    assert "client" in stopped.diverged
-    assert "non-finite in round" in stopped.diverged
+class Poisoned(ClientModule):
+    """One client's loss is not a number."""
+
+    client = victim = -1
+
+    def training_step(self, batch, batch_idx):
+        output = super().training_step(batch, batch_idx)
+        return output if self.client != self.victim else {**output, "loss": output["loss"] * torch.nan}
+
+
+class WhoTrains(pl.Callback):
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        pl_module.client = batch.client
+
+
+@pytest.mark.parametrize("policy", ["stop", "drop"])
+def test_a_client_that_returns_nan_ends_the_run_or_is_left_out(policy):
+    run = configured(f"clients.nonfinite={policy}", "rounds=2")
+    clients, plan = rounds(run)
+    before, now = ({task.client for task in tasks} for _, tasks in plan)
+    victim = min(now - before)  # takes part in round 2 alone
+    module = Poisoned(linear(), lambda params: torch.optim.SGD(params, lr=run.local.lr))
+    module.victim = victim
+    trainer = assemble.build_trainer(run, [FedGM(*assemble.build_server(run)), WhoTrains()], 1)
+    loop = assemble.fit(run, trainer, module, clients, None)
+    if policy == "stop":
+        assert loop.diverged == f"the update of client {victim} became non-finite in round 2"
+        return
+    net = linear()
+    for t, tasks in plan:  # the mean of those that remain
+        ends = [
+            local(run, clients, net, task, t, lambda w, g: g)[0] for task in tasks if task.client != victim
+        ]
+        nn.utils.vector_to_parameters(sum(ends) / len(ends), net.parameters())
+    assert loop.diverged is None
+    assert torch.allclose(flat(module), flat(net), atol=2e-6)

@@ -83,7 +83,13 @@ def test_fedprox_without_pull_is_plain(tmp_path):
 
 def test_scaffold_beats_fedavg_where_clients_are_unlike(tmp_path):
     """One class per client, all take part, 20 local epochs: FedAvg's fixed point is off, SCAFFOLD's is not."""
-    hard = ["data.alpha=0", "clients.count=10", "clients.per_round=10", "local.batch_size=24", "local.lr=0.05"]
+    hard = [
+        "data.alpha=0",
+        "clients.count=10",
+        "clients.per_round=10",
+        "local.batch_size=24",
+        "local.lr=0.05",
+    ]
     hard += ["local.epochs=20", "rounds=15", "eval.every=15"]
     losses = {
         name: fit(configured(*hard, f"client={name}"), tmp_path / name)[1].module.measured["train/loss"]

@@ -42,7 +42,9 @@ def module_of(run: RunConfig, net: nn.Module | None = None) -> ClientModule:
     return module if net is None else ClientModule(net, module._optimizer)
 
 
-def fit(run: RunConfig, module: ClientModule | None = None, callbacks: list[pl.Callback] | None = None) -> Fitted:
+def fit(
+    run: RunConfig, module: ClientModule | None = None, callbacks: list[pl.Callback] | None = None
+) -> Fitted:
     """Train, without a folder; ``callbacks`` come after the FedGM callback."""
     clients = assemble.load_federation(run)
     module = module or module_of(run)

@@ -15,7 +15,9 @@ SETTING = [
 
 
 def variances(module) -> torch.Tensor:
-    return torch.cat([b.detach().reshape(-1) for name, b in module.named_buffers() if name.endswith("running_var")])
+    return torch.cat(
+        [b.detach().reshape(-1) for name, b in module.named_buffers() if name.endswith("running_var")]
+    )
 
 
 class Watch(pl.Callback):

@@ -194,7 +194,9 @@ def test_callbacks_see_every_client_and_the_server_update():
 class WithDropout(nn.Module):
     def __init__(self):
         super().__init__()
-        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(SIDE, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 10))
+        self.layers = nn.Sequential(
+            nn.Flatten(), nn.Linear(SIDE, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 10)
+        )
 
     def forward(self, x):
         return self.layers(x)
@@ -254,7 +256,11 @@ class NoOptimiser(ClientModule):
         (Manual, FedGMError, "automatic_optimization=False is not supported.*Return the loss"),
         (TwoOptimisers, RuntimeError, "multiple optimizers is only supported with manual"),  # Lightning's own
         (TwoOptimisersByHand, FedGMError, "automatic_optimization=False is not supported.*one optimiser"),
-        (NoOptimiser, FedGMError, "configure_optimizers gave 0 optimisers, but a client trains with exactly one"),
+        (
+            NoOptimiser,
+            FedGMError,
+            "configure_optimizers gave 0 optimisers, but a client trains with exactly one",
+        ),
     ],
 )
 def test_what_the_loop_cannot_do_is_refused(kind, error, says):

@@ -31,7 +31,9 @@ def row(t: int, acc: float | None = None, loss: float | None = None, **more) -> 
 
 
 def test_what_is_no_number_becomes_null():
-    text = rows.dump({"round": 3, "server/gain": NAN, "test/loss": INF, "train/loss": -INF, "x": None, "y": 0.5})
+    text = rows.dump(
+        {"round": 3, "server/gain": NAN, "test/loss": INF, "train/loss": -INF, "x": None, "y": 0.5}
+    )
     assert text.endswith("\n")
     values = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     expected = {"round": 3, "server/gain": None, "test/loss": None, "train/loss": None, "x": None, "y": 0.5}
@@ -158,7 +160,17 @@ def test_the_closing_table_fits_80_columns_and_cuts_no_number(tmp_path):
     text = printed(report.closing, static(), tmp_path)
     table = [line for line in text.splitlines() if str(tmp_path) not in line]
     assert max(map(len, table)) <= 80
-    for word in ("start", "final", "best", "mean of last 10", "123.4567", "50.00 %", "60.00 %", "250 of 250", "625 s"):
+    for word in (
+        "start",
+        "final",
+        "best",
+        "mean of last 10",
+        "123.4567",
+        "50.00 %",
+        "60.00 %",
+        "250 of 250",
+        "625 s",
+    ):
         assert word in text
     assert "…" not in text
     assert str(tmp_path / "curves.png") in text  # in one piece, to be clicked on
@@ -175,7 +187,13 @@ def test_a_run_that_never_evaluated_still_closes(tmp_path):
 def test_the_headline_names_momentum_and_fits_80_columns(tmp_path, gain):
     text = printed(report.headline, static(gain=gain), 78042, 2, tmp_path)
     assert max(map(len, text.splitlines())) <= 80
-    for words in ("2 > 1 > 0.5", "0.9 > 0.9474 > 0.973", "after rounds 36, 107", "78,042 parameters", "seed 12345"):
+    for words in (
+        "2 > 1 > 0.5",
+        "0.9 > 0.9474 > 0.973",
+        "after rounds 36, 107",
+        "78,042 parameters",
+        "seed 12345",
+    ):
         assert words in text
     assert ("gain" in text, "nan" in text) == (gain == 0.38, False)
 

@@ -30,7 +30,10 @@ def mark(*overrides: str) -> str:
     ("one", "other"),
     [
         (["algorithm.eta=1"], ["algorithm.eta=1.0"]),
-        (["schedule=multistage", "schedule.etas=[2,1,0.5]"], ["schedule=multistage", "schedule.etas=[2.0,1.0,.5]"]),
+        (
+            ["schedule=multistage", "schedule.etas=[2,1,0.5]"],
+            ["schedule=multistage", "schedule.etas=[2.0,1.0,.5]"],
+        ),
         (["algorithm.eta=1e-1"], ["algorithm.eta=0.1"]),
         (["seed=0"], ["seed=7"]),  # seeds have folders of their own below
         (["seed=0", "data.seed=3"], ["seed=1", "data.seed=3"]),
@@ -89,10 +92,20 @@ def label(*overrides: str) -> str:
 
 
 def test_what_was_set_is_in_the_label_and_the_rest_is_not():
-    words = ["algorithm.eta=2.0", "seed=3", "output_dir=/x/y", "track.mode=disabled", "trainer.workers=2", "rerun=true"]
+    words = [
+        "algorithm.eta=2.0",
+        "seed=3",
+        "output_dir=/x/y",
+        "track.mode=disabled",
+        "trainer.workers=2",
+        "rerun=true",
+    ]
     assert label(*words) == "fedgm,eta=2"
     assert label("profile=tiny", "algorithm=fedavg", "local.lr=0.02") == "fedavg,lr=0.02,profile=tiny"
-    assert label("schedule=multistage", "schedule.etas=[2.0,1,0.5]") == "fedgm,etas=[2,1,0.5],schedule=multistage"
+    assert (
+        label("schedule=multistage", "schedule.etas=[2.0,1,0.5]")
+        == "fedgm,etas=[2,1,0.5],schedule=multistage"
+    )
 
 
 def test_twelve_overrides_and_slashes_make_a_short_and_safe_label():
@@ -133,8 +146,14 @@ def test_a_write_that_fails_keeps_the_old_file_and_leaves_no_temporary_file(tmp_
 
 
 def test_json_has_null_for_what_is_no_number(tmp_path):
-    folder.write_json(tmp_path / "s.json", {"gain": float("nan"), "stages": [{"eta": float("inf")}], "ok": 1.5})
-    assert json.loads((tmp_path / "s.json").read_text()) == {"gain": None, "stages": [{"eta": None}], "ok": 1.5}
+    folder.write_json(
+        tmp_path / "s.json", {"gain": float("nan"), "stages": [{"eta": float("inf")}], "ok": 1.5}
+    )
+    assert json.loads((tmp_path / "s.json").read_text()) == {
+        "gain": None,
+        "stages": [{"eta": None}],
+        "ok": 1.5,
+    }
 
 
 def test_unreadable_json_is_nothing(tmp_path):
@@ -157,7 +176,9 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
 def test_two_at_once_are_told_apart_and_the_holder_is_named(tmp_path):
     with lock.locked(tmp_path):
         assert lock.is_alive(tmp_path)
-        with pytest.raises(RunLockedError, match=rf"{tmp_path} is being worked on by process {os.getpid()} on "):
+        with pytest.raises(
+            RunLockedError, match=rf"{tmp_path} is being worked on by process {os.getpid()} on "
+        ):
             lock.locked(tmp_path).__enter__()
         assert lock.is_alive(tmp_path)  # the refused one has not removed it
     assert not (tmp_path / "lock").exists()
