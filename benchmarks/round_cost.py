@@ -61,8 +61,8 @@ def run(population: int) -> tuple[float, float, float]:
     rule, times = GeneralMomentum(1.0, 0.9, 0.9), Times()
     trainer = pl.Trainer(
         accelerator="cpu", devices=1, max_epochs=ROUNDS,
-        callbacks=[FedGM(rule, Constant().plan(ROUNDS, rule)), times], logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
-        num_sanity_val_steps=0,
+        callbacks=[FedGM(rule, Constant().plan(ROUNDS, rule)), times], num_sanity_val_steps=0,
+        logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
     )  # fmt: skip
     settings = RoundSettings(ROUNDS, seed=0, batch_size=20, eval_every=ROUNDS)
     trainer.fit_loop = FederatedLoop(trainer, fed, participation, settings)

@@ -1,6 +1,7 @@
 """curves.png: a run's training and test curves, with its stage ends and its caption."""
 
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -12,33 +13,41 @@ TRAIN, TEST, STAGE = "#3b6fb6", "#d1495b", "#8a8a8a"
 
 
 def draw(path: Path, rows: list[Row], ends: list[int], title: str, caption: str) -> None:
-    """Loss and accuracy of the global model against rounds."""
-    figure = Figure(figsize=(9.6, 4.4), dpi=120, layout="constrained")
-    FigureCanvasAgg(figure)
+    """Loss and accuracy of the global model against rounds, and against virtual time under a clock."""
     measured = evaluations(rows)
-    rounds = [row["round"] for row in measured]
-    for place, (metric, name, scale) in enumerate(
-        (("loss", "loss", 1.0), ("acc", "accuracy, %", 100.0)), start=1
-    ):
-        axes = figure.add_subplot(1, 2, place)
-        for split, colour in (("train", TRAIN), ("test", TEST)):
-            values = [row[f"{split}/{metric}"] for row in measured]
-            points = [float("nan") if v is None else scale * v for v in values]
-            marker = "o" if len(points) < 12 else None
-            axes.plot(rounds, points, color=colour, label=split, linewidth=1.8, marker=marker, markersize=4)  # pyright: ignore
-        _mark_stages(axes, ends, bottom=place == 2)  # where the curve is not
-        axes.set_xlabel("round")
-        axes.set_ylabel(name)
-        axes.set_xlim(0, ends[-1])
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
-        if place == 2:
-            axes.legend(frameon=False, loc="lower right")
+    panels = [("round", "loss"), ("round", "acc")]
+    if measured and "clock/time" in measured[0]:
+        panels.append(("clock/time", "acc"))
+    figure = Figure(figsize=(4.8 * len(panels), 4.4), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    for place, (abscissa, metric) in enumerate(panels, start=1):
+        axes = figure.add_subplot(1, len(panels), place)
+        _draw_panel(axes, measured, abscissa, metric)
+        if abscissa == "round":
+            axes.set_xlim(0, ends[-1])
+            _mark_stages(axes, ends, bottom=metric == "acc")  # where the curve is not
     figure.suptitle(title, fontsize=12, fontweight="bold")
     figure.supxlabel(caption, fontsize=8, color="#555555")
     temporary = path.with_name(f".{path.name}.tmp")
     figure.savefig(temporary, format="png", metadata={"Software": None})
     temporary.replace(path)
+
+
+def _draw_panel(axes: Axes, measured: list[Row], abscissa: str, metric: str) -> None:
+    """Train and test against one abscissa."""
+    scale = 100.0 if metric == "acc" else 1.0
+    places: list[Any] = [row[abscissa] for row in measured]
+    for split, colour in (("train", TRAIN), ("test", TEST)):
+        values = [row[f"{split}/{metric}"] for row in measured]
+        points = [float("nan") if v is None else scale * v for v in values]
+        marker = "o" if len(points) < 12 else None
+        axes.plot(places, points, color=colour, label=split, linewidth=1.8, marker=marker, markersize=4)
+    axes.set_xlabel("round" if abscissa == "round" else "virtual seconds")
+    axes.set_ylabel("accuracy, %" if metric == "acc" else "loss")
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    if metric == "acc":
+        axes.legend(frameon=False, loc="lower right")
 
 
 def _mark_stages(axes: Axes, ends: list[int], bottom: bool) -> None:

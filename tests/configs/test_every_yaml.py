@@ -1,4 +1,4 @@
-"""Every yaml below conf/ is run, or where that takes a GPU or hours, composed and built: no test code per yaml."""
+"""Every yaml below conf/ is run, or (a GPU, hours) composed and built, with no test code of its own."""
 
 import re
 from pathlib import Path
@@ -23,18 +23,23 @@ CHOSEN = [
 RUN_GROUPS = [g for g in (*CHOSEN, "experiment") if g in GROUPS]
 BUILT_ONLY = ("profile", "trainer")  # sizes that take hours, accelerators that are not here
 SMALL = [
-    "profile=tiny", "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20", "clients.count=10",
-    "clients.per_round=2", "local.unit=steps", "local.epochs=1", "local.batch_size=10", "trainer.workers=1",
-    "track.mode=disabled",
+    "profile=tiny", "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20",
+    "clients.count=10", "clients.per_round=2", "local.unit=steps", "local.epochs=1", "local.batch_size=10",
+    "trainer.workers=1", "track.mode=disabled",
 ]  # fmt: skip
-KEYS = """
-    round train/loss train/acc local/loss local/acc test/loss test/acc server/eta server/beta server/nu server/stage
-    server/gain update/norm momentum/norm client/drift cohort/clients cohort/steps cohort/staleness bytes/up bytes/down
-    time/round time/eval samples_per_s
-""".split()
-CLOCK_KEYS = (
-    "clock/time clock/wait cohort/dropped cohort/stale cohort/idle".split()
-)  # of schemes with a clock
+KEYS = [
+    "round", "train/loss", "train/acc", "local/loss", "local/acc", "test/loss", "test/acc", "server/eta",
+    "server/beta", "server/nu", "server/stage", "server/gain", "update/norm", "momentum/norm", "client/drift",
+    "cohort/clients", "cohort/steps", "cohort/staleness", "bytes/up", "bytes/down", "time/round", "time/eval",
+    "samples_per_s",
+]  # fmt: skip
+CLOCK_KEYS = [
+    "clock/time",
+    "clock/wait",
+    "cohort/dropped",
+    "cohort/stale",
+    "cohort/idle",
+]  # of schemes with a clock
 
 
 def options(*groups: str) -> list:
@@ -52,7 +57,8 @@ def with_its_own_hint(call, overrides: list[str]):
             return call(overrides)
         except ConfigError as error:
             hint = re.search(rf"{re.escape(error.key)}=[\w.]+", error.hint)
-            assert hint is not None, error
+            if hint is None:
+                raise
             overrides = [*overrides, hint[0]]
     return call(overrides)
 

@@ -12,7 +12,7 @@ from test_resume import after, die_and_come_back
 
 import fedgm
 
-STAGES = (*TINY, "schedule=multistage", "rounds=7")  # stages end after rounds 1, 3 and 7
+STAGES = (*TINY, "schedule=multistage", "rounds=20")  # stages end after rounds 3, 9 and 20
 
 
 def reference(tmp_path, *arguments):
@@ -34,10 +34,24 @@ def test_kills_at_random_moments(commands, tmp_path, workers, every):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "part", ["participation=autonomous", "participation=event", "client=scaffold", "client=mifa"]
+)
+def test_kills_of_runs_that_keep_past_models_or_client_states(commands, tmp_path, part):
+    """Few clients, so that each takes part again after a kill with what it kept before."""
+    draw = random.Random(part)
+    run = (*STAGES, part, "clients.count=6", "clients.per_round=3", "checkpoint.every=2", "local.unit=steps")
+    two = (*run, "trainer.workers=2")
+    starts = [(choice, after(draw.randint(1, 3), draw.uniform(0, 0.2))) for choice in (run, two, run)]
+    die_and_come_back(commands, tmp_path / "out", [*starts, (two, None)])
+    assert result(tmp_path / "out") == reference(tmp_path, *run)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_kills_while_a_checkpoint_is_written(commands, tmp_path, workers):
     """Four megabytes take long enough to be met half written."""
-    run = (*STAGES, "profile.resnet_width=40", f"trainer.workers={workers}")
+    run = (*STAGES, "rounds=12", "profile.resnet_width=40", f"trainer.workers={workers}")
     home = tmp_path / "out"
     met = []
 
@@ -64,7 +78,14 @@ def test_kills_while_a_checkpoint_is_written(commands, tmp_path, workers):
 @pytest.mark.slow
 def test_kills_during_validation(commands, tmp_path):
     """Batches of one image: validation takes many times as long as training."""
-    run = (*STAGES, "eval.batch_size=1", "local.unit=steps", "local.epochs=1", "clients.per_round=2")
+    run = (
+        *STAGES,
+        "rounds=7",
+        "eval.batch_size=1",
+        "local.unit=steps",
+        "local.epochs=1",
+        "clients.per_round=2",
+    )
     home = tmp_path / "out"
     expected = reference(tmp_path, *run)
     evaluation = min(row["time/eval"] for row in rows(tmp_path / "reference"))

@@ -100,8 +100,9 @@ def test_without_account_and_terminal_it_records_offline_and_sync_sends_it(tmp_p
     assert {p.name for p in tmp_path.iterdir()} == {"o", "home"}  # no stray wandb/ or outputs/
 
     with serving() as server:
+        program, record = Path(sys.executable).with_name("wandb"), offline_file(run_folder(tmp_path / "o"))
         sync = subprocess.run(
-            [str(Path(sys.executable).with_name("wandb")), "sync", str(offline_file(run_folder(tmp_path / "o")).parent)],
+            [str(program), "sync", str(record.parent)],
             env={**env, "WANDB_BASE_URL": server.url, "WANDB_API_KEY": KEY}, cwd=tmp_path,
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
         )  # fmt: skip

@@ -18,9 +18,9 @@ from fedgm.loop import FederatedLoop
 
 # 5 clients of unequal size, 3 in a round, 2 rounds, batches of 16: 60 local steps in half a second
 SMALL = [
-    "profile=tiny", "data.train_samples=120", "data.test_samples=40", "clients.count=5", "clients.per_round=3",
-    "local.batch_size=16", "local.epochs=2", "rounds=2", "trainer.workers=1", "eval.train_samples=40",
-    "algorithm.eta=2", "algorithm.beta=0.8", "algorithm.nu=0.7", "local.lr=0.05",
+    "profile=tiny", "data.train_samples=120", "data.test_samples=40", "clients.count=5",
+    "clients.per_round=3", "local.batch_size=16", "local.epochs=2", "rounds=2", "trainer.workers=1",
+    "eval.train_samples=40", "algorithm.eta=2", "algorithm.beta=0.8", "algorithm.nu=0.7", "local.lr=0.05",
 ]  # fmt: skip
 
 

@@ -70,8 +70,8 @@ def test_all_variances_stay_positive_and_finite(watched):
 def test_momentum_on_the_statistics_would_have_made_some_negative(watched):
     """What others do, worked out from the same run.
 
-    While training, BatchNorm never reads its running statistics, so the parameters do not depend on them. K = 2
-    steps take a variance v to keep^2 v + c with the client's own c: known from the run, for any other v.
+    While training, BatchNorm never reads its running statistics, so the parameters do not depend on them.
+    K = 2 steps take a variance v to keep^2 v + c with the client's own c: known from the run, for any v.
     """
     v, d, negative = watched.rounds[0], torch.zeros_like(watched.rounds[0]), False
     for before, clients in zip(watched.rounds, watched.clients, strict=False):

@@ -118,7 +118,8 @@ def test_a_value_of_the_wrong_type_is_refused(values, allowed, hint):
     ("value", "hint"),
     [
         (1, float), (1.5, float), (7, int), (True, bool), ("a", Literal["a"]), ([], Sequence[float]),
-        ((1, 2), Sequence[int]), ([1.0], list[float]), (None, int | None), (3, Optional[int]), ("x", str),
+        ((1, 2), Sequence[int]), ([1.0], list[float]), (None, int | None), (3, Optional[int]),  # noqa: UP045
+        ("x", str),
         (object(), dict[str, int]), ("anything", Any), ([[1], [2]], Sequence[Sequence[int]]),
     ],
 )  # fmt: skip

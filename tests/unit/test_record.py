@@ -135,14 +135,18 @@ def test_curves_of_equal_rows_are_equal_files(tmp_path):
 
 # What is printed ------------------------------------------------------------------------------------------
 
-STAGES = [{"rounds": 36, "eta": 2.0, "beta": 0.9, "nu": 0.9}, {"rounds": 71, "eta": 1.0, "beta": 0.9474, "nu": 0.9},
-          {"rounds": 143, "eta": 0.5, "beta": 0.97297, "nu": 0.9}]  # fmt: skip
+STAGES = [
+    {"rounds": 36, "eta": 2.0, "beta": 0.9, "nu": 0.9},
+    {"rounds": 71, "eta": 1.0, "beta": 0.9474, "nu": 0.9},
+    {"rounds": 143, "eta": 0.5, "beta": 0.97297, "nu": 0.9},
+]
 
 
 def static(**more) -> dict:
     return {
-        "status": "finished", "name": "autonomous_delay10", "algorithm": "fedavgm_summed", "schedule": "multistage",
-        "participation": "ideal", "profile": "small", "model": "resnet", "data": "cifar10", "seed": 12345,
+        "status": "finished", "name": "autonomous_delay10", "algorithm": "fedavgm_summed",
+        "schedule": "multistage", "participation": "ideal", "profile": "small", "model": "resnet",
+        "data": "cifar10", "seed": 12345,
         "rounds": 250, "stages": STAGES, "gain": 0.38, "local_steps": 17.25,
         "initial": {"test/acc": 0.1, "test/loss": 2.3, "train/acc": 0.1, "train/loss": 2.3},
         **rows.summarise([row(t, 0.5, 123.4567) for t in range(1, 251)]), **more,

@@ -52,11 +52,12 @@ def test_the_same_run(one, other):
 @pytest.mark.parametrize(
     "override",
     [
-        "algorithm.eta=1.5", "algorithm.beta=0.8", "algorithm.nu=0.8", "algorithm=fedavgm", "schedule=multistage",
-        "clients.count=99", "clients.per_round=4", "clients.weights=samples", "local.epochs=2", "local.lr=0.02",
-        "local.unit=steps", "local.batch_size=7", "local.optimizer=adamw", "local.momentum=0.5", "local.clip=1",
-        "local.weight_decay=0.1", "data.alpha=0.3", "data.seed=0", "data.min_samples=9", "data.augment=flip",
-        "data=synthetic", "model=resnet20", "profile=tiny", "rounds=70", "eval.every=7", "eval.train_samples=99",
+        "algorithm.eta=1.5", "algorithm.beta=0.8", "algorithm.nu=0.8", "algorithm=fedavgm",
+        "schedule=multistage", "clients.count=99", "clients.per_round=4", "clients.weights=samples",
+        "local.epochs=2", "local.lr=0.02", "local.unit=steps", "local.batch_size=7",
+        "local.optimizer=adamw", "local.momentum=0.5", "local.clip=1", "local.weight_decay=0.1",
+        "data.alpha=0.3", "data.seed=0", "data.min_samples=9", "data.augment=flip", "data=synthetic",
+        "model=resnet20", "profile=tiny", "rounds=70", "eval.every=7", "eval.train_samples=99",
         "checkpoint.every=2", "trainer.threads=2", "trainer.precision=bf16-mixed", "name=mine",
         "model.channels_last=false", "data.partition=virtual",
     ],
