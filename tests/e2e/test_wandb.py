@@ -171,7 +171,7 @@ def test_an_unreachable_server_means_offline_within_seconds(tmp_path, stranger, 
     command = commands.run(tmp_path / "o", *TINY, "rounds=1", **env)
     assert command.code == 0, command.text
     assert "recording offline" in command.words
-    assert time.monotonic() - started < 45  # 15 of them are waiting for the server, W&B's own are 90
+    assert time.monotonic() - started < 75  # 15 of them are waiting for the server, W&B's own are 90
     assert same_rows(read_offline(run_folder(tmp_path / "o"))[1], rows(tmp_path / "o"))
 
 

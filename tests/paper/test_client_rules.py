@@ -82,7 +82,7 @@ def test_fedprox_without_pull_is_plain(tmp_path):
 
 
 def test_scaffold_beats_fedavg_where_clients_are_unlike(tmp_path):
-    """One class per client, all take part, 20 local epochs: FedAvg's fixed point is off, SCAFFOLD's is not."""
+    """One class per client, 20 local epochs: the fixed point of FedAvg is off, that of SCAFFOLD is not."""
     hard = [
         "data.alpha=0",
         "clients.count=10",
