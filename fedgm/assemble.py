@@ -1,6 +1,7 @@
 """From a configuration to the parts of a run: data, module, trainer."""
 
 import logging
+import math
 import os
 from collections.abc import Iterator
 from functools import partial
@@ -141,6 +142,7 @@ def fit(
         channels_last=bool(config.model["channels_last"]),
         lr=config.local.lr,
         nonfinite=config.clients.nonfinite,
+        loss_limit=config.eval.loss_limit or math.inf,
     )
     rule = build_rule(config)
     loop = FederatedLoop(trainer, clients, build_participation(config, clients), settings, rule, store)

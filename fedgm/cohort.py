@@ -1,5 +1,6 @@
 """A round's clients: each task trained from the model it starts from, and the mean of what comes back."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -35,6 +36,7 @@ class RoundSettings:
     channels_last: bool = False
     lr: float = 0.01
     nonfinite: str = "stop"
+    loss_limit: float = math.inf
 
 
 class Cohort(NamedTuple):

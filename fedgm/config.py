@@ -95,8 +95,10 @@ class Eval:
     every: int = MISSING
     batch_size: int = MISSING
     train_samples: int = MISSING
+    loss_limit: float | None = MISSING
 
     def __post_init__(self) -> None:
+        _positive("eval.loss_limit", self.loss_limit, 10000)
         _at_least("eval.every", self.every, 1, 5)
         _at_least("eval.batch_size", self.batch_size, 1, 100)
         _at_least("eval.train_samples", self.train_samples, 1, 1000)

@@ -132,6 +132,7 @@ class Job:
             config, trainer, module, clients, str(start) if start else None, self._store(parameters)
         )
         self._save_model(module)
+        self.log.ensure_record()
         return self._conclude("diverged" if loop.diverged else "finished", loop.diverged, loop.initial)
 
     def _store(self, parameters: int) -> ClientStore | None:

@@ -8,6 +8,7 @@ with ``epoch_loop``, ``epoch_progress``; of ``epoch_loop``: ``batch_progress``, 
 ``pytorch_lightning.trainer.call._call_callback_hooks``.
 """
 
+import math
 import time
 from typing import Any, cast
 
@@ -126,8 +127,8 @@ class FederatedLoop(FitLoop):
         self.trainer.training = True
         self.trainer._logger_connector._first_loop_iter = first
         for name, value in self.module.measured.items():
-            if not torch.isfinite(torch.tensor(value)):
-                self.diverged = f"{name} became {value} in round {rounds_done(self.trainer) + 1}"
+            if name.endswith("loss") and not (math.isfinite(value) and value <= self.settings.loss_limit):
+                self.diverged = self._above(name, value, rounds_done(self.trainer) + 1)
                 self.trainer.should_stop = True
 
     def _call_server_update(self, update: ServerUpdate) -> None:
@@ -144,6 +145,16 @@ class FederatedLoop(FitLoop):
             names = ", ".join(str(tasks[i].client) for i in lost)
             self.diverged = f"the update of client {names} became non-finite in round {t}"
             raise StopIteration
+        loss = cohort.total("loss") / cohort.total("measured")
+        if not (math.isfinite(loss) and loss <= self.settings.loss_limit):
+            self.diverged = self._above("local/loss", loss, t)
+            raise StopIteration
+
+    def _above(self, name: str, value: float, t: int) -> str:
+        """Why a loss ends the run."""
+        if not math.isfinite(value):
+            return f"{name} became {value} in round {t}"
+        return f"{name} is {value:.3g} in round {t}, above eval.loss_limit={self.settings.loss_limit:g}"
 
     def _require_finite(self, x: torch.Tensor, t: int) -> None:
         """End the run as diverged; x_t stands, and every row so far is kept."""

@@ -58,8 +58,11 @@ def staged_beta(W1: float, eta: float, nu: float) -> float:
 
 
 def staged_beta_nesterov(W1: float, eta: float) -> float:
-    """The beta that keeps W1 where nu follows beta (FedNAG): the positive root of eta b^2 + W1 b = W1."""
-    return (-W1 + sqrt(W1 * W1 + 4 * eta * W1)) / (2 * eta)
+    """The beta that keeps W1 where nu follows beta (FedNAG): the positive root of eta b^2 + W1 b = W1.
+
+    Written without the difference of the textbook formula, which loses digits where eta is small.
+    """
+    return 2 * W1 / (W1 + sqrt(W1 * W1 + 4 * eta * W1))
 
 
 @dataclass(frozen=True)

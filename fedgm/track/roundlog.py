@@ -33,6 +33,13 @@ class RoundLog(pl.Callback):
         for row in kept:
             self.record.log(row)
 
+    def ensure_record(self) -> None:
+        """A run that continues after its last round trains no more, but its record must be whole."""
+        if self.record is None:
+            self.record = self._open_record()
+            for row in rows.read(self.path):
+                self.record.log(row)
+
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Append the round's row."""
         loop = trainer.fit_loop

@@ -10,8 +10,26 @@ from safetensors.torch import load_file
 import fedgm
 
 # eta=500 is wrong enough to reach losses of 4e5, but a network of group norms and ReLU dies before it
-# overflows, and its loss comes back; a million overflows in round 3.
-RUN = (*TINY, "algorithm=fedsgd", "algorithm.eta=1e6", "rounds=6")
+# overflows, and its loss comes back: hence eval.loss_limit. A million overflows in round 3.
+RUN = (*TINY, "algorithm=fedsgd", "algorithm.eta=1e6", "eval.loss_limit=null", "rounds=6")
+
+
+@pytest.mark.parametrize("evaluated", [1, 6])
+def test_a_loss_above_the_limit_ends_the_run_whether_it_is_evaluated_or_not(tmp_path, evaluated):
+    run = [*TINY, "algorithm=fedsgd", "algorithm.eta=500", "rounds=6", f"eval.every={evaluated}"]
+    outcome = fedgm.run([*run, f"output_dir={tmp_path}"])
+    assert outcome.status == "diverged"
+    where = "train/loss" if evaluated == 1 else "local/loss"
+    assert re.fullmatch(
+        rf"{where} is \S+ in round \d, above eval.loss_limit=10000", outcome.summary["reason"]
+    )
+    assert 1 <= len(rows(tmp_path)) < 6
+    assert is_finite(tmp_path)
+
+
+def test_without_a_limit_the_same_run_goes_on(tmp_path):
+    run = [*TINY, "algorithm=fedsgd", "algorithm.eta=500", "rounds=6", "eval.loss_limit=null"]
+    assert fedgm.run([*run, f"output_dir={tmp_path}"]).status == "finished"
 
 
 def is_finite(home):

@@ -36,7 +36,7 @@ BAD = {
     "trainer.precision=3": ("precision=3", "Allowed precision values: ", "Try trainer=cpu"),
     "trainer.accelerator=abacus": ("accelerator=abacus", "Available names are: ", "Try trainer=cpu"),
     "schedule=multistage": ("rounds=2 ", "stages [0, 1, 1] contain an empty one", "Try rounds=4"),
-    "data.min_samples=30": ("data.min_samples=30 ", "20 each at best", "Try data.min_samples=20"),
+    "data.min_samples=40": ("data.min_samples=40 ", "30 each at best", "Try data.min_samples=30"),
     "data=npz": ("data.path=null ", "a .npz file with x_train", "data.path=my.npz"),
     "track.mode=maybe": ("track.mode=maybe ", "online or offline", "Try track.mode=auto"),
 }  # fmt: skip
@@ -129,7 +129,7 @@ def test_on_the_command_line_it_is_the_message_alone(tmp_path):
     [
         ("algorithm=fedgn", 1, "Available options in 'algorithm':"),
         ("rounds=two", 1, "Value 'two' of type 'str' could not be converted to Integer"),
-        ("data.min_samples=30", 2, "error: data.min_samples=30 is not allowed"),
+        ("data.min_samples=40", 2, "error: data.min_samples=40 is not allowed"),
         ("trainer=gpu", 2, "Try trainer=cpu"),
     ],
 )

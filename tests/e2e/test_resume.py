@@ -101,7 +101,7 @@ def test_with_every_checkpoint_truncated_it_starts_over_and_says_so(home, never_
         path.write_bytes(path.read_bytes()[:100])
     fedgm.run([*RUN, f"output_dir={home}"])
     printed = capsys.readouterr().out
-    assert len(paths) == 2
+    assert len(paths) >= 2  # three, if it was killed before the oldest went
     assert all(f"checkpoint {path.name} is damaged" in printed for path in paths)
     assert "no checkpoint can be read: starting from round 1" in printed
     assert result(home) == never_stopped
