@@ -68,12 +68,8 @@ def test_one_stage_of_multistage_is_the_constant_schedule(tmp_path, reference):
 
 def test_a_fixed_data_seed_keeps_the_split_while_the_training_varies(tmp_path):
     first, second, third = tmp_path / "a", tmp_path / "b", tmp_path / "c"
-    short = (
-        "rounds=1",
-        "clients.count=30",
-        "clients.per_round=30",
-        "local.epochs=1",
-    )  # all clients, one epoch
+    # All clients, one epoch, batches so large that the split decides on their number.
+    short = ("rounds=1", "clients.count=20", "clients.per_round=20", "local.epochs=1", "local.batch_size=64")
     a = fedgm.run([*RUN, *short, "seed=1", "data.seed=5", f"output_dir={first}"])
     b = fedgm.run([*RUN, *short, "seed=2", "data.seed=5", f"output_dir={second}"])
     fedgm.run([*RUN, *short, "seed=2", f"output_dir={third}"])

@@ -36,6 +36,7 @@ RANGES = {
     "local.clip=0": ("a positive number", "local.clip=10"),
     "local.clip=-1": ("a positive number", "local.clip=10"),
     "eval.every=0": ("a number of at least 1", "eval.every=5"),
+    "eval.loss_limit=0": ("a positive number", "eval.loss_limit=10000"),
     "eval.batch_size=0": ("a number of at least 1", "eval.batch_size=100"),
     "eval.train_samples=0": ("a number of at least 1", "eval.train_samples=1000"),
     "checkpoint.every=0": ("a number of at least 1", "checkpoint.every=1"),
