@@ -71,8 +71,8 @@ def test_a_fixed_data_seed_keeps_the_split_while_the_training_varies(tmp_path):
     # All clients, one epoch, batches so large that the split decides on their number.
     short = ("rounds=1", "clients.count=20", "clients.per_round=20", "local.epochs=1", "local.batch_size=64")
     a = fedgm.run([*RUN, *short, "seed=1", "data.seed=5", f"output_dir={first}"])
-    b = fedgm.run([*RUN, *short, "seed=2", "data.seed=5", f"output_dir={second}"])
-    fedgm.run([*RUN, *short, "seed=2", f"output_dir={third}"])
+    b = fedgm.run([*RUN, *short, "seed=3", "data.seed=5", f"output_dir={second}"])
+    fedgm.run([*RUN, *short, "seed=3", f"output_dir={third}"])
     assert a.folder.parent.name == b.folder.parent.name  # one configuration, two seeds
     assert result(first)[0] != result(second)[0]
     # Steps of an epoch are the clients' sizes in batches: the split's own mark on the row.
