@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+PARITY ?= .venv-parity
 WORKERS ?= 2
 
 .PHONY: run test test-all lint bench clean
@@ -12,8 +13,9 @@ run: $(VENV)/.installed
 test: $(VENV)/.installed-dev lint
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not parity" -q
 
-test-all: $(VENV)/.installed-parity lint
-	$(BIN)/python -m pytest -n $(WORKERS) -q
+test-all: $(VENV)/.installed-dev $(PARITY)/.installed lint
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not parity" -q
+	$(PARITY)/bin/python -m pytest -m parity -q tests/parity
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -24,6 +26,7 @@ lint: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.round_cost
 	$(BIN)/python -m benchmarks.against_bare
+	$(BIN)/python -m benchmarks.event_scale
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -36,9 +39,12 @@ $(VENV)/.installed-dev: $(BIN)/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $@ $(VENV)/.installed
 
-$(VENV)/.installed-parity: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[dev,parity]"
+# Flower asks for older versions of what W&B needs, so it gets a venv of its own.
+$(PARITY)/.installed: pyproject.toml constraints-parity.txt
+	$(PYTHON) -m venv $(PARITY)
+	$(PARITY)/bin/python -m pip install -q --disable-pip-version-check -c constraints-parity.txt torch flwr pytest
+	$(PARITY)/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PARITY) build dist .pytest_cache .ruff_cache .hypothesis
