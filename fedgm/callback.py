@@ -6,7 +6,9 @@ from typing import Any
 from torch import Tensor
 
 from fedgm.lightning import pl
-from fedgm.server import Plan, ServerRule, State
+from fedgm.server import Momentum, Plan, ServerRule, State, momentum_constant
+
+TRIPLE = set(Momentum._fields)
 
 
 @dataclass
@@ -36,6 +38,8 @@ class FedGM(pl.Callback):
         update.x, self.state = self.rule.step(update.x, state, update.delta, hyper)
         update.log["server/stage"] = stage
         update.log["server/gain"] = self.rule.gain(hyper)
+        update.log["server/W1"] = momentum_constant(Momentum(**hyper)) if set(hyper) == TRIPLE else None
+        update.log["server/W2"] = self.plan.stages[stage - 1].rounds * hyper["eta"]
         update.log |= {f"server/{name}": hyper.get(name) for name in ("eta", "beta", "nu")}
         update.log["momentum/norm"] = self.state["d"].norm().item() if "d" in self.state else None
 

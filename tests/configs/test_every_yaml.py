@@ -29,7 +29,7 @@ SMALL = [
 ]  # fmt: skip
 KEYS = [
     "round", "train/loss", "train/acc", "local/loss", "local/acc", "test/loss", "test/acc", "server/eta",
-    "server/beta", "server/nu", "server/stage", "server/gain", "update/norm", "momentum/norm", "client/drift",
+    "server/beta", "server/nu", "server/stage", "server/gain", "server/W1", "server/W2", "update/norm", "momentum/norm", "client/drift",
     "cohort/clients", "cohort/steps", "cohort/staleness", "bytes/up", "bytes/down", "time/round", "time/eval",
     "samples_per_s",
 ]  # fmt: skip
