@@ -29,7 +29,8 @@ SMALL = [
 ]  # fmt: skip
 KEYS = [
     "round", "train/loss", "train/acc", "local/loss", "local/acc", "test/loss", "test/acc", "server/eta",
-    "server/beta", "server/nu", "server/stage", "server/gain", "server/W1", "server/W2", "update/norm", "momentum/norm", "client/drift",
+    "server/beta", "server/nu", "server/stage", "server/gain",
+    "server/W1", "server/W2", "update/norm", "momentum/norm", "client/drift",
     "cohort/clients", "cohort/steps", "cohort/staleness", "bytes/up", "bytes/down", "time/round", "time/eval",
     "samples_per_s",
 ]  # fmt: skip
@@ -197,3 +198,12 @@ def test_the_check_of_documentation_can_fail(tmp_path, monkeypatch):
     (tmp_path / "a.yaml").write_text("# What it is.\nname: a\nbare: 1\nsaid: 2  # why\npassed: ${x.y}\n")
     monkeypatch.setitem(globals(), "CONF", tmp_path)
     assert undocumented(tmp_path / "a.yaml") == ["a.yaml:3: bare"]
+
+
+def test_the_help_names_every_option_and_fits_a_screen():
+    template = yaml.safe_load((CONF / "config.yaml").read_text())["hydra"]["help"]["template"]
+    lines = template.splitlines()
+    options = {o for group, names in GROUPS.items() if group != "track" for o in names}
+    assert options <= set(template.split())
+    assert max(map(len, lines)) <= 88
+    assert len(lines) <= 40
