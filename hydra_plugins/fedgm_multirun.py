@@ -77,11 +77,29 @@ class TolerantSweeper(BasicSweeper):
         outcomes = [(own(job.overrides or []), cast(dict[str, Any], job.return_value)) for job in jobs]
         console = Console()
         console.print(_table(outcomes, [(own(words.split()), reason) for words, reason in self._refused]))
+        if picture := _compare(outcomes):
+            console.print(f"  {picture}", highlight=False, soft_wrap=True)
         for overrides, reason in self._refused:
             console.print(f"[bold red]not run[/] {overrides}\n{reason}\n", highlight=False, soft_wrap=True)
         if self._refused or any(outcome["status"] not in GOOD for _, outcome in outcomes):
             raise SystemExit(1)
         return returns
+
+
+def _compare(outcomes: list[tuple[str, dict[str, Any]]]) -> Path | None:
+    """Draw all runs that have rows into one picture beside them; seeds of a line become a band."""
+    lines: dict[str, list[Path]] = {}
+    for overrides, outcome in outcomes:
+        if outcome["status"] in GOOD and outcome["test/acc"] is not None:
+            label = " ".join(word for word in overrides.split() if not word.startswith("seed="))
+            lines.setdefault(label or "as configured", []).append(Path(outcome["folder"]))
+    if sum(map(len, lines.values())) < 2:
+        return None
+    from fedgm.track.compare import compare
+
+    home = next(iter(lines.values()))[0].parent.parent
+    compare(home / "compare.png", lines, f"{home.name}: {len(lines)} lines")
+    return home / "compare.png"
 
 
 def _telling(jobs: list[Sequence[str]]) -> Callable[[Sequence[str]], str]:

@@ -9,6 +9,7 @@ from rich.console import Console
 
 import fedgm
 from fedgm.track import curves, report, rows, summary
+from fedgm.track.compare import compare
 
 NAN, INF = float("nan"), float("inf")
 
@@ -229,3 +230,19 @@ def test_load_runs_of_an_empty_folder_or_of_a_run_without_rows(tmp_path):
     assert fedgm.load_runs(tmp_path).empty
     summary.write(tmp_path, static(), "running")
     assert len(fedgm.load_runs(tmp_path)) == 0
+
+
+def test_several_runs_are_drawn_into_one_picture_with_a_band_over_seeds(tmp_path):
+    folders = []
+    for seed in (0, 1):
+        folder = tmp_path / f"seed={seed}"
+        folder.mkdir()
+        measured = {"train/loss": 2.0 - seed, "train/acc": 0.2, "test/loss": 2.0, "test/acc": 0.3}
+        lines = [json.dumps({"round": t, **measured}) for t in range(1, 6 - seed)]  # the second ends early
+        (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+        known = {"seed": seed, "profile": "tiny", "model": "resnet", "data": "synthetic", "rounds": 5}
+        (folder / "summary.json").write_text(json.dumps(known))
+        folders.append(folder)
+    compare(tmp_path / "compare.png", {"both": folders, "one": folders[:1]}, "two lines")
+    assert (tmp_path / "compare.png").read_bytes().startswith(b"\x89PNG")
+    assert not list(tmp_path.glob(".*.tmp"))

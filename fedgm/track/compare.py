@@ -1,0 +1,64 @@
+"""compare.png: the curves of several runs side by side, with a band where there are several seeds."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from fedgm.track import rows, summary
+
+# Okabe and Ito's colours, which colour-blind readers tell apart.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7", "#56b4e9", "#000000", "#999999")
+
+
+def compare(path: Path, lines: dict[str, list[Path]], title: str) -> None:
+    """Training loss and test accuracy of every line; each is given by the folders of its runs (seeds)."""
+    figure = Figure(figsize=(10.4, 4.6), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    for place, (key, name, scale) in enumerate(
+        [("train/loss", "training loss", 1.0), ("test/acc", "test accuracy, %", 100.0)], start=1
+    ):
+        axes = figure.add_subplot(1, 2, place)
+        for number, (label, folders) in enumerate(lines.items()):
+            _draw_line(axes, folders, key, scale, label, COLOURS[number % len(COLOURS)])
+        axes.set_xlabel("round")
+        axes.set_ylabel(name)
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+        if place == 2:
+            axes.legend(frameon=False, loc="lower right", fontsize=8)
+    figure.suptitle(title, fontsize=12, fontweight="bold")
+    figure.supxlabel(_caption([folder for folders in lines.values() for folder in folders]), fontsize=8)
+    temporary = path.with_name(f".{path.name}.tmp")
+    figure.savefig(temporary, format="png", metadata={"Software": None})
+    temporary.replace(path)
+
+
+def _draw_line(axes: Axes, folders: list[Path], key: str, scale: float, label: str, colour: str) -> None:
+    """The mean over seeds, as far as all of them go; a run that diverged ends early."""
+    curves: list[dict[int, float]] = []
+    for folder in folders:
+        measured = rows.evaluations(rows.read(folder / "metrics.jsonl"))
+        curves.append(
+            {int(row["round"] or 0): scale * value for row in measured if (value := row[key]) is not None}
+        )
+    shared = sorted(set(curves[0]).intersection(*curves))
+    values = np.array([[curve[t] for t in shared] for curve in curves])
+    seeds = f" ({len(folders)} seeds)" if len(folders) > 1 else ""
+    axes.plot(shared, values.mean(0), color=colour, label=f"{label}{seeds}", linewidth=1.7)
+    if len(folders) > 1:
+        axes.fill_between(shared, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
+
+
+def _caption(folders: list[Path]) -> str:
+    """What a picture must say: profile, rounds, seeds, local steps."""
+    known = [summary.read(folder) for folder in folders]
+    seeds = sorted({int(s["seed"]) for s in known})
+    steps = sorted(float(s.get("local_steps") or 0) for s in known)
+    first = known[0]
+    return (
+        f"profile {first['profile']}: {first['model']} on {first['data']}, {first['rounds']} rounds, "
+        f"seeds {', '.join(map(str, seeds))}, K = {steps[0]:.1f} to {steps[-1]:.1f} local steps on average"
+    )
