@@ -24,9 +24,10 @@ class CohortMean:
     depends on both.
     """
 
-    def __init__(self, like: tuple[Tensor, Tensor, Tensor], clients: float, message: int = 0) -> None:
+    def __init__(self, like: tuple[Tensor, Tensor, Tensor], clients: int, message: int = 0) -> None:
         self.sizes = [*(part.numel() for part in like), message]  # parameters, buffers, counters, message
         self.clients = clients
+        self.shares: float = clients  # sum of the shares of those that were added
         self.total = torch.zeros(sum(self.sizes), dtype=torch.float64, device=like[0].device)
 
     def add(self, delta: Tensor, buffers: Tensor, counters: Tensor, weight: float, share: float) -> None:
@@ -46,8 +47,13 @@ class CohortMean:
 
     def mean(self, dtype: torch.dtype = torch.float32) -> Mean:
         """D and the mean buffers of all that was added."""
-        delta, buffers, counters, message = (self.total / self.clients).split(self.sizes)
-        return Mean(delta.to(dtype), buffers.to(dtype), counters.to(torch.int64), message.to(dtype))
+        delta, buffers, counters, message = self.total.split(self.sizes)
+        return Mean(
+            (delta / self.shares).to(dtype),
+            (buffers / self.shares).to(dtype),
+            (counters / self.clients).to(torch.int64),
+            (message / self.clients).to(dtype),
+        )
 
 
 def _rounded(value: Tensor, factor: float) -> Tensor:

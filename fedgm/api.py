@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedgm.track import rows, summary
+from fedgm.track.lock import is_alive
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +30,8 @@ def load_runs(output_dir: str | Path = "outputs") -> "pd.DataFrame":
     frames: list[pd.DataFrame] = []
     for path in sorted(Path(output_dir).rglob("summary.json")):
         known = summary.read(path.parent)
+        if known.get("status") == "running" and not is_alive(path.parent):
+            known["status"] = "killed"  # the same command continues it
         frame = pd.DataFrame(rows.read(path.parent / "metrics.jsonl"))
         for key in ("name", "algorithm", "schedule", "participation", "profile", "seed", "status", "folder"):
             frame.insert(0, key, known.get(key))

@@ -18,7 +18,7 @@ from fedgm.config import RunConfig
 from fedgm.data.dataset import Dataset, pool, subset
 from fedgm.data.federation import Evaluation, Federation, federation
 from fedgm.draws import derive
-from fedgm.errors import ConfigError
+from fedgm.errors import ConfigError, require
 from fedgm.lightning import MisconfigurationException, pl
 from fedgm.loop import FederatedLoop
 from fedgm.participation import Participation
@@ -37,10 +37,26 @@ def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     plan: Plan = build(config.schedule, "schedule").plan(config.rounds, rule)
     check(config.participation, "participation")
     check(config.client, "client")
+    _require_fitting(config)
     check(config.model, "model", given={"num_classes"})
     local = config.local
     check(local.optimizers[local.optimizer], f"local.optimizers.{local.optimizer}", given={"params"})
     return rule, plan
+
+
+def _require_fitting(config: RunConfig) -> None:
+    """Refuse combinations whose formulas would silently be wrong."""
+    local, client, mixed = config.local, config.client["name"], config.trainer.precision == "16-mixed"
+    plain = local.optimizer == "sgd" and not (local.momentum or local.weight_decay or local.clip)
+    allowed = "its control variates are right for plain SGD (momentum, weight decay and clipping off)"
+    require(client != "scaffold" or plain, "client", client, allowed, "local.optimizer=sgd, or client=plain")
+    allowed = "its correction would be added to scaled gradients"
+    require(client == "plain" or not mixed, "client", client, allowed, "trainer.precision=bf16-mixed")
+    uniform = config.clients.weights == "uniform"
+    nova = config.participation.get("normalize") == "fednova"
+    allowed = "uniform: FedNova and MIFA are written for the plain mean"
+    ok = uniform or not (nova or client == "mifa")
+    require(ok, "clients.weights", config.clients.weights, allowed, "clients.weights=uniform")
 
 
 def load_federation(config: RunConfig) -> Federation:
@@ -92,7 +108,8 @@ def worker_count(config: RunConfig, alone: bool) -> int:
     """``auto`` is every core for a run on its own, one where runs stand side by side; never idle workers."""
     asked = config.trainer.workers
     if asked == "auto":
-        asked = len(os.sched_getaffinity(0)) if alone and config.trainer.accelerator == "cpu" else 1
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        asked = cores if alone and config.trainer.accelerator == "cpu" else 1
     return min(asked, config.clients.per_round)
 
 

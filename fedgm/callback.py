@@ -34,12 +34,13 @@ class FedGM(pl.Callback):
     ) -> None:
         """Eq. 2 (or another rule) on the flat parameters."""
         stage, hyper = self.plan.at(update.round)
-        state = self.state or self.rule.init(update.x)
+        state = {k: v.to(update.x.device) for k, v in self.state.items()} or self.rule.init(update.x)
         update.x, self.state = self.rule.step(update.x, state, update.delta, hyper)
         update.log["server/stage"] = stage
         update.log["server/gain"] = self.rule.gain(hyper)
         update.log["server/W1"] = momentum_constant(Momentum(**hyper)) if set(hyper) == TRIPLE else None
-        update.log["server/W2"] = self.plan.stages[stage - 1].rounds * hyper["eta"]
+        whole = self.plan.stages[stage - 1]  # a schedule that changes every round has no W2
+        update.log["server/W2"] = whole.rounds * hyper["eta"] if whole.hyper == hyper else None
         update.log |= {f"server/{name}": hyper.get(name) for name in ("eta", "beta", "nu")}
         update.log["momentum/norm"] = self.state["d"].norm().item() if "d" in self.state else None
 

@@ -81,6 +81,7 @@ class CohortTrainer:
             task, start = tasks[slot], history[tasks[slot].staleness]
             self.weights.write(start)
             own = self.store.load(task.client, before=t) if self.store else {}
+            own = {name: value.to(start.x.device) for name, value in own.items()}
             local = Local(start.x, own, shared, self.settings.lr, self.weights.split)
             result = train_locally(
                 self.trainer,
@@ -92,7 +93,7 @@ class CohortTrainer:
             after = self.weights.read()
             moved = start.x - after.x
             delta = moved if anchor == "start" else x_t.x - after.x
-            if not torch.isfinite(delta).all():
+            if not (torch.isfinite(delta).all() and torch.isfinite(after.buffers).all()):
                 table[slot, -1] = parts[slot]  # takes part in nothing
                 continue
             squared = (task.weight * parts[slot] * delta).double().square().sum().item()
@@ -118,7 +119,7 @@ class CohortTrainer:
         columns: dict[str, Tensor] = dict(zip(COLUMNS, table.unbind(1), strict=True))
         good = columns["finite"] > 0
         if not good.all() and good.any():
-            mean.clients = columns["share"][good].sum().item()
+            mean.clients, mean.shares = int(good.sum()), columns["share"][good].sum().item()
         return Cohort(mean.mean(x_t.x.dtype), columns)
 
     def _slots(self, tasks: list[ClientTask]) -> Iterator[int | None]:

@@ -1,6 +1,7 @@
 """``fedgm theory``: what Theorems 1-3 say about a configuration, with assumed or measured constants."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import ceil, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -59,7 +60,9 @@ def theory(
             "1": bounds.theorem1, "2": bounds.theorem2, "3": bounds.theorem3, "nonuniform": bounds.corollary,
             "auto": bounds.diagnose,
         }  # fmt: skip
-        for name in ("1", "2", "3", "nonuniform") if theorem == "all" else (theorem,):
+        biased = "biased" in str(config.participation.get("sampler", {}).get("_target_", "")).lower()
+        chosen = "nonuniform" if theorem == "auto" and biased else theorem
+        for name in ("1", "2", "3", "nonuniform") if theorem == "all" else (chosen,):
             console.print(render(theorems[name](problem, setting, variant)))
     except FedGMError as error:
         click.echo(f"error: {error}", err=True)
@@ -72,29 +75,43 @@ def setting_of(config: "RunConfig") -> "Setting":
     from fedgm.theory import Setting, theory_stages
 
     _, plan = build_server(config)
-    per_epoch = 1
-    if config.local.unit == "epochs":
-        per_epoch = ceil(
-            (config.data.train_samples or CIFAR10) / config.clients.count / config.local.batch_size
-        )
     participation: dict[str, Any] = config.participation
-    delay = participation.get("delay", participation.get("max_staleness", 0) + 1)
-    law: list[tuple[int, float]] = []
-    if not isinstance(participation["epochs"], int):  # Alg. 4: uniform over the range, idle clients left out
-        low, high = max(participation["epochs"][0], 1), participation["epochs"][1]
-        law = [(epochs * per_epoch, 1 / (high - low + 1)) for epochs in range(low, high + 1)]
-    K = config.local.epochs * per_epoch
+    per_epoch = _steps_per_epoch(config)
+    tau = participation.get("delay", participation.get("max_staleness", 0) + 1) - 1
+    epochs = participation["epochs"]
+    low, high = (epochs, epochs) if isinstance(epochs, int) else (max(epochs[0], 1), epochs[1])
+    law = [(amount * per_epoch, 1 / (high - low + 1)) for amount in range(low, high + 1)]
+    autonomous = tau > 0 or low < high  # else Alg. 4 is Alg. 3
     setting = Setting(
         n=config.clients.count,
         m=participation.get("per_round", config.clients.per_round),
-        K=K,
+        K=config.local.epochs * per_epoch,
         eta_l=config.local.lr,
         stages=theory_stages(plan),
-        tau=delay - 1,
-        K_law=law,
+        tau=tau,
+        K_law=law if autonomous else (),
     )
-    # Theorem 3 divides an update by its K; a run that multiplies it by K_ref/K has K_ref times its etas.
-    return setting.scaled(K) if law and participation["normalize"] == "reference" else setting
+    # Theorem 3 divides an update by its K. What a run does instead is a factor of its etas.
+    mean_steps = sum(steps * part for steps, part in law)
+    factors = {
+        "reference": setting.K,
+        "none": mean_steps,
+        "fednova": mean_steps,
+        "epochs": per_epoch,
+        "steps": 1,
+    }
+    return setting.scaled(factors[participation["normalize"]]) if autonomous else setting
+
+
+def _steps_per_epoch(config: "RunConfig") -> int:
+    """Of a client of average size."""
+    if config.local.unit == "steps":
+        return 1
+    data = config.data
+    size = (data.train_samples or CIFAR10) / config.clients.count
+    if data.partition == "virtual":
+        size = data.client_samples or max(data.min_samples, size)
+    return ceil(size / config.local.batch_size)
 
 
 def _assumed(overrides: tuple[str, ...], constants: dict[str, float]) -> tuple["RunConfig", "Problem"]:
@@ -115,6 +132,7 @@ def _assumed(overrides: tuple[str, ...], constants: dict[str, float]) -> tuple["
 def _measured(console: Any, folder: Path, clients: int) -> tuple["RunConfig", "Problem"]:
     """The configuration of a run, with constants measured at its final model."""
     from fedgm.config import register, stored, validate
+    from fedgm.track import summary
 
     register()
     for name in ("config.yaml", "model.safetensors"):
@@ -123,19 +141,20 @@ def _measured(console: Any, folder: Path, clients: int) -> tuple["RunConfig", "P
                 f"--estimate {folder}: there is no {name}. Allowed: the folder of a finished run"
             )
     config = validate(stored(folder))
-    found = estimate_run(config, folder, clients)
+    found, measured = estimate_run(config, folder, clients)
+    start = summary.read(folder)["initial"]["train/loss"]
     console.print(
-        f"Measured at the final model, on {clients} clients: L = {found.curvature.L:.3g} "
+        f"Measured at the final model, on {measured} clients: L = {found.curvature.L:.3g} "
         f"(power iteration: {found.curvature.iterations} steps, residual {found.curvature.residual:.1e}), "
         f"sigma_l = {found.spread.sigma_l:.3g}, sigma_g = {found.spread.sigma_g:.3g}, "
-        f"f = {found.spread.f0:.3g}; f* taken as 0. Local values: the theorems ask for bounds over all x.",
+        f"f(x_0) = {start:.3g}; f* taken as 0. Local values: the theorems ask for bounds over all x.",
         highlight=False,
     )
-    return config, found.problem
+    return config, replace(found.problem, f0_minus_fstar=start)
 
 
-def estimate_run(config: "RunConfig", folder: Path, clients: int) -> "Estimate":
-    """L by power iteration on the Hessian, the sigmas from gradients of the run's own local batches."""
+def estimate_run(config: "RunConfig", folder: Path, clients: int) -> tuple["Estimate", int]:
+    """L by power iteration on the Hessian, the sigmas from local batches; and of how many clients."""
     from safetensors.torch import load_file
     from torch.nn.functional import cross_entropy
 
@@ -157,4 +176,4 @@ def estimate_run(config: "RunConfig", folder: Path, clients: int) -> "Estimate":
         raise FedGMError(
             f"local.batch_size={size}: fewer than two clients have two batches. Try a smaller one"
         )
-    return measure(module, cross_entropy, [batches(c) for c in chosen], seed=config.seed)
+    return measure(module, cross_entropy, [batches(c) for c in chosen], seed=config.seed), len(chosen)

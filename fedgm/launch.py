@@ -1,6 +1,7 @@
 """One job from configuration to result: find its folder, skip or continue it, record how it ended."""
 
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,11 @@ from fedgm.callback import FedGM
 from fedgm.client.store import ClientStore, require_room
 from fedgm.config import RunConfig, validate
 from fedgm.errors import FedGMError
+from fedgm.files import write_atomically
 from fedgm.lightning import pl
 from fedgm.server import Plan, ServerRule
 from fedgm.track import checkpoint, curves, report, rows, summary
-from fedgm.track.folder import create, identity, locate, write_atomically
+from fedgm.track.folder import create, identity, locate
 from fedgm.track.lock import locked
 from fedgm.track.progress import RoundProgress
 from fedgm.track.roundlog import RoundLog
@@ -140,7 +142,9 @@ class Job:
         if not assemble.build_rule(self.config).sends:
             return None
         c = self.config
-        cost = require_room(self.folder, min(c.clients.count, c.rounds * c.clients.per_round), 4 * parameters)
+        versions = min(c.checkpoint.every * c.checkpoint.keep + 2, c.rounds)
+        clients = min(c.clients.count, c.rounds * c.clients.per_round)
+        cost = require_room(self.folder, clients, 4 * parameters, versions)
         self.console.print(f"  {c.client['name']} keeps {cost}", highlight=False)
         return ClientStore(self.folder / "checkpoints" / "clients", c.checkpoint.every, c.checkpoint.keep)
 
@@ -192,7 +196,8 @@ def _skip(
 
 def _wandb_record(config: RunConfig, cfg: DictConfig, folder: Path, mark: str) -> WandbRecord:
     values: Any = OmegaConf.to_container(cfg, resolve=True)
-    return WandbRecord(config.track, folder, f"{mark[:16]}-{config.seed}", values)
+    again = f"-{int(time.time())}" if config.rerun else ""  # W&B keeps the run that is done anew under its id
+    return WandbRecord(config.track, folder, f"{mark[:16]}-{config.seed}{again}", values)
 
 
 def _empty(folder: Path) -> None:

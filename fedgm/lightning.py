@@ -48,6 +48,7 @@ from pytorch_lightning.strategies import DDPStrategy  # noqa: E402
 from pytorch_lightning.strategies.launchers.launcher import _Launcher as Launcher  # noqa: E402
 from pytorch_lightning.trainer.call import _call_callback_hooks as call_callback_hooks  # noqa: E402
 from pytorch_lightning.utilities.exceptions import MisconfigurationException  # noqa: E402
+from pytorch_lightning.utilities.rank_zero import rank_zero_warn  # noqa: E402
 
 __all__ = [
     "DDPStrategy",
@@ -57,4 +58,5 @@ __all__ = [
     "TorchCheckpointIO",
     "call_callback_hooks",
     "pl",
+    "rank_zero_warn",
 ]

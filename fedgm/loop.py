@@ -23,7 +23,7 @@ from fedgm.client.weights import FlatWeights, Snapshot
 from fedgm.cohort import Cohort, CohortTrainer, RoundSettings
 from fedgm.data.federation import Federation
 from fedgm.errors import FedGMError
-from fedgm.lightning import FitLoop, pl
+from fedgm.lightning import FitLoop, pl, rank_zero_warn
 from fedgm.participation import ClientTask, Participation
 
 Row = dict[str, float | int | None]
@@ -78,6 +78,7 @@ class FederatedLoop(FitLoop):
         started, t = time.perf_counter(), rounds_done(self.trainer) + 1
         tasks, x_t = self.participation.tasks(t), self.history[0]
         try:
+            self.shared = {name: value.to(x_t.x.device) for name, value in self.shared.items()}
             cohort = self.clients.train(tasks, t, self.history, self.shared, self.participation.anchor)
         finally:
             self.weights.write(x_t)  # a round is a transaction: until the server steps, x_t stands
@@ -140,11 +141,11 @@ class FederatedLoop(FitLoop):
     def _require_returned(self, tasks: list[ClientTask], cohort: Cohort, t: int) -> None:
         """A client without a finite update ends the run, or (clients.nonfinite=drop) is left out."""
         if lost := cohort.nonfinite:
-            if self.settings.nonfinite == "drop" and len(lost) < len(tasks):
-                return
             names = ", ".join(str(tasks[i].client) for i in lost)
-            self.diverged = f"the update of client {names} became non-finite in round {t}"
-            raise StopIteration
+            if self.settings.nonfinite != "drop" or len(lost) == len(tasks):
+                self.diverged = f"the update of client {names} became non-finite in round {t}"
+                raise StopIteration
+            rank_zero_warn(f"round {t}: the update of client {names} is not finite and is left out")
         loss = cohort.total("loss") / cohort.total("measured")
         if not (math.isfinite(loss) and loss <= self.settings.loss_limit):
             self.diverged = self._above("local/loss", loss, t)
@@ -171,7 +172,8 @@ class FederatedLoop(FitLoop):
 
     def _row(self, t: int, tasks: list[ClientTask], cohort: Cohort, update: ServerUpdate, due: bool) -> Row:
         """The round's record; what was not measured is None."""
-        steps, measured, count = int(cohort.total("steps")), cohort.total("measured"), len(tasks)
+        steps, measured = int(cohort.total("steps")), cohort.total("measured")
+        count = len(tasks) - len(cohort.nonfinite)
         self.local_steps += steps
         spread = cohort.total("squared") / count - cohort.mean.delta.double().square().sum().item()
         size = sum(part.numel() * part.element_size() for part in cohort.mean)
@@ -185,8 +187,9 @@ class FederatedLoop(FitLoop):
             "update/norm": update.delta.norm().item(),
             "client/drift": max(spread, 0.0) ** 0.5,
             "cohort/clients": count,
+            "cohort/nonfinite": len(cohort.nonfinite),
             "cohort/steps": steps,
-            "cohort/staleness": sum(task.staleness for task in tasks) / count,
+            "cohort/staleness": sum(task.staleness for task in tasks) / len(tasks),
             "bytes/up": size * count,
             "bytes/down": size * count,
             **self.participation.log(t),
@@ -194,8 +197,8 @@ class FederatedLoop(FitLoop):
 
     def on_save_checkpoint(self) -> dict[str, Any]:
         """Rounds applied and local steps; there is no random state to save."""
-        own = {"round": self.row["round"], "local_steps": self.local_steps, "initial": self.initial}
-        own["shared"] = dict(self.shared)
+        own: dict[str, Any] = {"local_steps": self.local_steps, "initial": self.initial}
+        own |= {"shared": dict(self.shared), "diverged": self.diverged}
         return {**super().on_save_checkpoint(), "fedgm": own}
 
     def on_load_checkpoint(self, state_dict: dict[str, Any]) -> None:
@@ -203,7 +206,8 @@ class FederatedLoop(FitLoop):
         super().on_load_checkpoint(state_dict)
         own = state_dict["fedgm"]
         self.local_steps, self.initial = own["local_steps"], own["initial"]
-        self.shared = dict(own["shared"])
+        self.shared, self.diverged = dict(own["shared"]), own["diverged"]
+        self.trainer.should_stop = self.diverged is not None
 
 
 def rounds_done(trainer: pl.Trainer) -> int:

@@ -9,8 +9,12 @@ from fedgm.errors import FedGMError
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--rounds", default=20, show_default=True, help="Server steps to draw.")
-@click.option("--out", type=click.Path(path_type=Path), help="Where to  [default: RUN/timeline.png].")
+@click.option(
+    "--rounds", type=click.IntRange(min=1), default=20, show_default=True, help="Server steps to draw."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="The picture's file  [default: RUN/timeline.png]."
+)
 def timeline(run: Path, rounds: int, out: Path | None) -> None:
     """Draw a Gantt picture of RUN, the folder of a run with participation=event (or fedbuff, sync ...).
 

@@ -84,17 +84,19 @@ class ForkLauncher(Launcher):
         """Run ``function`` in all workers; return what it returns in this one."""
         environment = self._strategy.cluster_environment
         assert environment is not None
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        if sys.platform == "linux":
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = (
             environment.main_address,
             str(environment.main_port),
         )
         sys.stdout.flush()
         sys.stderr.flush()
+        parent = os.getpid()
         for rank in range(1, self._strategy.num_processes):
             child = os.fork()
             if child == 0:
-                _work(rank, function, args, kwargs)
+                _work(rank, parent, function, args, kwargs)
             self._children.append(child)
         try:
             return function(*args, **kwargs)
@@ -120,12 +122,16 @@ class ForkLauncher(Launcher):
             torch.distributed.destroy_process_group()
 
 
-def _work(rank: int, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _work(
+    rank: int, parent: int, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
     """The life of a forked worker: it dies with its parent, and never returns into the parent's code."""
     code = 1
     try:
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:  # it died before we could ask to be told
+                return
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.environ["LOCAL_RANK"] = str(rank)
         function(*args, **kwargs)

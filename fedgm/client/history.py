@@ -19,5 +19,8 @@ class History:
         return self._models[-1 - tau]
 
     def push(self, model: Snapshot) -> None:
-        """The newest; the oldest goes when there is no more room."""
+        """The newest; the oldest goes when there is no more room. All live where the newest does."""
         self._models.append(model)
+        for place, past in enumerate(self._models):
+            if past.x.device != model.x.device:  # models that were read back from files
+                self._models[place] = Snapshot(*(part.to(model.x.device) for part in past))

@@ -4,7 +4,6 @@ Every worker reads and writes the same folder. A state is looked up as the newes
 a run that continues from an older checkpoint finds the states of that time.
 """
 
-import os
 import shutil
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from safetensors.torch import load_file, save
 
 from fedgm.client.rule import State
 from fedgm.errors import FedGMError
+from fedgm.files import write_atomically
 
 
 class ClientStore:
@@ -38,9 +38,7 @@ class ClientStore:
         """Keep the state after round ``t``; drop what no checkpoint that may still be read asks for."""
         path = self.folder / f"{client:08d}" / f"{t:06d}.safetensors"
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        temporary.write_bytes(save(state))
-        temporary.replace(path)
+        write_atomically(path, save(state))
         for old in [p for p in self._versions(client) if _round(p) <= t - 1 - self._span][1:]:
             old.unlink(missing_ok=True)
 
@@ -49,9 +47,9 @@ class ClientStore:
         return sorted((self.folder / f"{client:08d}").glob("[0-9]*.safetensors"), reverse=True)
 
 
-def require_room(folder: Path, clients: int, bytes_each: int) -> str:
+def require_room(folder: Path, clients: int, bytes_each: int, versions: int) -> str:
     """What the states of all clients that may take part will cost; an error where that cannot fit."""
-    need, free = 2 * clients * bytes_each, shutil.disk_usage(folder).free
+    need, free = versions * clients * bytes_each, shutil.disk_usage(folder).free
     text = f"{clients:,} client states of {bytes_each / 2**20:.1f} MiB, up to {need / 2**30:.2f} GiB on disk"
     if need > free:
         raise FedGMError(

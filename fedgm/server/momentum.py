@@ -84,6 +84,10 @@ class GeneralMomentum:
             "a finite number, usually in [0, 1]",
             "algorithm.nu=0.9",
         )
+        tied = not self.nu_is_beta or self.nu == self.beta
+        require(
+            tied, "algorithm.nu", self.nu, f"equal to beta={self.beta}: nu_is_beta is true", "algorithm=fedgm"
+        )
         if not 0 <= self.nu <= 1:
             warn(f"algorithm.nu={self.nu} lies outside [0, 1]: legal, used as it is", stacklevel=2)
 

@@ -33,7 +33,7 @@ class Estimate:
 
     @property
     def problem(self) -> Problem:
-        """The constants with f* = 0, which can only enlarge the bound."""
+        """The constants as measured here, with f* = 0; a bound wants f where training starts instead."""
         s = self.spread
         return Problem(self.curvature.L, s.sigma_l, s.sigma_g, s.f0)
 

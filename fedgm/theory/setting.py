@@ -131,6 +131,11 @@ def symbols(setting: Setting) -> Symbols:
 
 def theory_stages(plan: Plan) -> tuple[TheoryStage, ...]:
     """The stages of a run's plan; the theorems know no server rule but FedGM."""
+    if plan.at(plan.ends[-1])[1] != plan.stages[-1].hyper:
+        raise FedGMError(
+            "the theorems cover stages of constant eta, beta and nu; this schedule changes them every round. "
+            "Try schedule=constant, multistage or stages"
+        )
     for stage in plan.stages:
         if not {"eta", "beta", "nu"} <= stage.hyper.keys():
             raise FedGMError(

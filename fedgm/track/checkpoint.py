@@ -9,9 +9,9 @@ import torch
 from safetensors.torch import load_file, save
 
 from fedgm.client.weights import FlatWeights, Snapshot
+from fedgm.files import write_atomically
 from fedgm.lightning import TorchCheckpointIO, pl
 from fedgm.loop import FederatedLoop, rounds_done
-from fedgm.track.folder import write_atomically
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
@@ -23,15 +23,9 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         """A kill leaves the old state or the new one."""
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.name}.tmp")
         content = io.BytesIO()
         torch.save(checkpoint, content)  # to memory: of a full disk torch makes an obscure RuntimeError
-        try:
-            temporary.write_bytes(content.getbuffer())
-            temporary.replace(target)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
+        write_atomically(target, content.getbuffer())
 
     def load_checkpoint(self, path: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Tensors and plain containers only."""
@@ -99,6 +93,8 @@ def newest_good(folder: Path, history: int = 1) -> tuple[Path | None, list[str]]
             torch.load(path, map_location="cpu", weights_only=True)
             for past in past_models(folder, int(path.stem.removeprefix("round-")), history):
                 _read_model(past)
+        except (PermissionError, MemoryError):
+            raise  # says nothing about the file
         except Exception as error:
             reason = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
             notes.append(f"checkpoint {path.name} is damaged ({reason}): using the one before")

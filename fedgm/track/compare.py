@@ -1,5 +1,6 @@
 """compare.png: the curves of several runs side by side, with a band where there are several seeds."""
 
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from fedgm.files import write_atomically
 from fedgm.track import rows, summary
 
 # Okabe and Ito's colours, which colour-blind readers tell apart.
@@ -31,9 +33,9 @@ def compare(path: Path, lines: dict[str, list[Path]], title: str) -> None:
             axes.legend(frameon=False, loc="lower right", fontsize=8)
     figure.suptitle(title, fontsize=12, fontweight="bold")
     figure.supxlabel(_caption([folder for folders in lines.values() for folder in folders]), fontsize=8)
-    temporary = path.with_name(f".{path.name}.tmp")
-    figure.savefig(temporary, format="png", metadata={"Software": None})
-    temporary.replace(path)
+    picture = BytesIO()
+    figure.savefig(picture, format="png", metadata={"Software": None})
+    write_atomically(path, picture.getbuffer())
 
 
 def _draw_line(axes: Axes, folders: list[Path], key: str, scale: float, label: str, colour: str) -> None:

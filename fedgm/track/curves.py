@@ -1,5 +1,6 @@
 """curves.png: a run's training and test curves, with its stage ends and its caption."""
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from fedgm.files import write_atomically
 from fedgm.track.rows import Row, evaluations
 
 TRAIN, TEST, STAGE = "#3b6fb6", "#d1495b", "#8a8a8a"
@@ -28,9 +30,9 @@ def draw(path: Path, rows: list[Row], ends: list[int], title: str, caption: str)
             _mark_stages(axes, ends, bottom=metric == "acc")  # where the curve is not
     figure.suptitle(title, fontsize=12, fontweight="bold")
     figure.supxlabel(caption, fontsize=8, color="#555555")
-    temporary = path.with_name(f".{path.name}.tmp")
-    figure.savefig(temporary, format="png", metadata={"Software": None})
-    temporary.replace(path)
+    picture = BytesIO()
+    figure.savefig(picture, format="png", metadata={"Software": None})
+    write_atomically(path, picture.getbuffer())
 
 
 def _draw_panel(axes: Axes, measured: list[Row], abscissa: str, metric: str) -> None:

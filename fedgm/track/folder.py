@@ -12,6 +12,7 @@ from typing import Any, cast
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from fedgm.errors import FedGMError
+from fedgm.files import write_atomically
 
 # What neither changes a result nor tells two runs apart (seeds have folders of their own).
 NOT_IDENTITY = ("seed", "output_dir", "rerun", "track")
@@ -83,18 +84,6 @@ def create(folder: Path) -> None:
             f"output_dir: {folder} cannot be written ({reason}). "
             "Allowed: a folder that you may write to. Try output_dir=DIR with another folder."
         ) from None
-
-
-def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write beside the target, then replace it: a reader, or a kill, sees the old file or the new one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    data = content.encode() if isinstance(content, str) else content
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -5,10 +5,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from fedgm.files import write_atomically
 from fedgm.lightning import pl
 from fedgm.loop import FederatedLoop, rounds_done
 from fedgm.track import rows
-from fedgm.track.folder import write_atomically
 from fedgm.track.wandb_run import WandbRecord
 
 

@@ -29,6 +29,7 @@ def describe(config: RunConfig, rule: ServerRule, plan: Plan, folder: Path, mark
         "seed": config.seed,
         "rounds": config.rounds,
         "stages": [{"rounds": stage.rounds, **stage.hyper} for stage in plan.stages],
+        "last": plan.at(config.rounds)[1],
         "gain": rule.gain(plan.at(1)[1]),
         "hash": mark,
         "folder": str(folder.relative_to(config.output_dir)),

@@ -31,7 +31,8 @@ KEYS = [
     "round", "train/loss", "train/acc", "local/loss", "local/acc", "test/loss", "test/acc", "server/eta",
     "server/beta", "server/nu", "server/stage", "server/gain",
     "server/W1", "server/W2", "update/norm", "momentum/norm", "client/drift",
-    "cohort/clients", "cohort/steps", "cohort/staleness", "bytes/up", "bytes/down", "time/round", "time/eval",
+    "cohort/clients", "cohort/nonfinite", "cohort/steps", "cohort/staleness", "bytes/up",
+    "bytes/down", "time/round", "time/eval",
     "samples_per_s",
 ]  # fmt: skip
 CLOCK_KEYS = [

@@ -1,0 +1,74 @@
+"""`fedgm theory` and `fedgm timeline` as a user types them."""
+
+import pytest
+from click.testing import CliRunner
+
+import fedgm
+from fedgm import cli, config, diagnosis
+
+TINY = ["profile=tiny", "rounds=2", "track.mode=disabled", "trainer.workers=1", "clients.count=20"]
+
+
+def call(*arguments):
+    return CliRunner().invoke(cli.main, [str(a) for a in arguments])
+
+
+def setting(*overrides):
+    return diagnosis.setting_of(config.validate(config.compose(overrides)))
+
+
+def test_a_configuration_that_has_not_run_gets_its_theorem():
+    result = call("theory", "+experiment=multistage")
+    assert result.exit_code == 0
+    assert "Theorem 2" in result.output
+    assert "times above what Theorem 2 allows" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+    assert "Theorem 3" in call("theory", "+experiment=autonomous").output
+    assert "Corollary" in call("theory", "+experiment=autonomous", "participation/sampler=biased").output
+
+
+def test_the_setting_in_symbols_by_hand():
+    s = setting("+experiment=multistage")
+    assert (s.n, s.m, s.K, s.eta_l, s.tau) == (100, 5, 30, 0.01, 0)  # 100 images, batch 10, 3 epochs
+    assert [stage.T for stage in s.stages] == [36, 71, 143]
+    s = setting("+experiment=autonomous")  # K_ref/K for 1/K: etas 30 times as large
+    assert (s.tau, s.stages[0].eta) == (4, 2.0 * 30)
+    assert [K for K, _ in s.K_law] == [10, 20, 30, 40, 50, 60]
+    assert setting("participation=autonomous", "participation.normalize=steps").stages[0].eta == 1
+    assert setting("participation=sync").K_law == ()
+    assert setting("data.partition=virtual", "data.client_samples=50").K == 15
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["theory", "algorithm=fedadam"], "the theorems cover FedGM"),
+        (["theory", "schedule=cosine"], "changes them every round"),
+        (["theory", "algorithm=fedgn"], "Could not find 'algorithm/fedgn'"),
+        (["theory", "--estimate", "nowhere"], "there is no config.yaml"),
+        (["timeline", "nowhere"], "nowhere is not a run folder"),
+    ],
+)
+def test_what_cannot_be_answered_is_said_in_a_line(arguments, message):
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_constants_are_measured_on_a_run(tmp_path):
+    run = fedgm.run([*TINY, f"output_dir={tmp_path}"])
+    result = call("theory", "--estimate", run.folder, "--clients", 3)
+    assert result.exit_code == 0, result.output
+    words = " ".join(result.output.split())
+    assert "on 3 clients: L = " in words
+    assert f"f(x_0) = {run.summary['initial']['train/loss']:.3g}" in words
+    refused = call("timeline", run.folder)
+    assert refused.exit_code == 2
+    assert "participation=ideal has no clock" in refused.output
+
+
+def test_the_timeline_of_a_run_is_drawn(tmp_path):
+    run = fedgm.run([*TINY, "participation=event", "participation.concurrency=8", f"output_dir={tmp_path}"])
+    result = call("timeline", run.folder)
+    assert result.exit_code == 0, result.output
+    assert (run.folder / "timeline.png").read_bytes().startswith(b"\x89PNG")
