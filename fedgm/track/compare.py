@@ -16,17 +16,25 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7", "#56b4e9", "#0
 
 
 def compare(path: Path, lines: dict[str, list[Path]], title: str) -> None:
-    """Training loss and test accuracy of every line; each is given by the folders of its runs (seeds)."""
-    figure = Figure(figsize=(10.4, 4.6), dpi=120, layout="constrained")
+    """Training loss and test accuracy of every line; each is given by the folders of its runs (seeds).
+
+    Where all runs have a virtual clock, accuracy is drawn against time as well.
+    """
+    curves = {
+        label: [rows.evaluations(rows.read(folder / "metrics.jsonl")) for folder in folders]
+        for label, folders in lines.items()
+    }
+    panels = [("round", "train/loss"), ("round", "test/acc")]
+    if all("clock/time" in run[0] for runs in curves.values() for run in runs):
+        panels.append(("clock/time", "test/acc"))
+    figure = Figure(figsize=(5.2 * len(panels), 4.6), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
-    for place, (key, name, scale) in enumerate(
-        [("train/loss", "training loss", 1.0), ("test/acc", "test accuracy, %", 100.0)], start=1
-    ):
-        axes = figure.add_subplot(1, 2, place)
-        for number, (label, folders) in enumerate(lines.items()):
-            _draw_line(axes, folders, key, scale, label, COLOURS[number % len(COLOURS)])
-        axes.set_xlabel("round")
-        axes.set_ylabel(name)
+    for place, (abscissa, key) in enumerate(panels, start=1):
+        axes = figure.add_subplot(1, len(panels), place)
+        for number, (label, runs) in enumerate(curves.items()):
+            _draw_line(axes, runs, abscissa, key, label, COLOURS[number % len(COLOURS)])
+        axes.set_xlabel("round" if abscissa == "round" else "virtual seconds")
+        axes.set_ylabel("training loss" if key == "train/loss" else "test accuracy, %")
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
         if place == 2:
@@ -38,20 +46,18 @@ def compare(path: Path, lines: dict[str, list[Path]], title: str) -> None:
     write_atomically(path, picture.getbuffer())
 
 
-def _draw_line(axes: Axes, folders: list[Path], key: str, scale: float, label: str, colour: str) -> None:
+def _draw_line(
+    axes: Axes, runs: list[list[rows.Row]], abscissa: str, key: str, label: str, colour: str
+) -> None:
     """The mean over seeds, as far as all of them go; a run that diverged ends early."""
-    curves: list[dict[int, float]] = []
-    for folder in folders:
-        measured = rows.evaluations(rows.read(folder / "metrics.jsonl"))
-        curves.append(
-            {int(row["round"] or 0): scale * value for row in measured if (value := row[key]) is not None}
-        )
-    shared = sorted(set(curves[0]).intersection(*curves))
-    values = np.array([[curve[t] for t in shared] for curve in curves])
-    seeds = f" ({len(folders)} seeds)" if len(folders) > 1 else ""
-    axes.plot(shared, values.mean(0), color=colour, label=f"{label}{seeds}", linewidth=1.7)
-    if len(folders) > 1:
-        axes.fill_between(shared, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
+    scale = 100.0 if key == "test/acc" else 1.0
+    length = min(len(run) for run in runs)
+    table = np.array([[(row[abscissa], row[key]) for row in run[:length]] for run in runs], dtype=float)
+    places, values = table[:, :, 0].mean(0), scale * table[:, :, 1]
+    seeds = f" ({len(runs)} seeds)" if len(runs) > 1 else ""
+    axes.plot(places, values.mean(0), color=colour, label=f"{label}{seeds}", linewidth=1.7)
+    if len(runs) > 1:
+        axes.fill_between(places, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
 
 
 def _caption(folders: list[Path]) -> str:

@@ -8,6 +8,7 @@ from commands import TINY, read_summary, rows, run_folder
 from safetensors.torch import load_file
 
 import fedgm
+from fedgm import launch
 
 # eta=500 is wrong enough to reach losses of 4e5, but a network of group norms and ReLU dies before it
 # overflows, and its loss comes back: hence eval.loss_limit. A million overflows in round 3.
@@ -84,3 +85,22 @@ def test_a_multirun_goes_on_and_counts_it_as_a_result(commands, tmp_path):
 
 def words(capsys):
     return " ".join(capsys.readouterr().out.split())
+
+
+def test_a_diverged_run_that_was_stopped_before_its_summary_is_still_diverged(tmp_path, monkeypatch):
+    """The row and the checkpoint of the last round are there; what it says must be, too."""
+    run = [*TINY, "algorithm=fedsgd", "algorithm.eta=500", "rounds=6", f"output_dir={tmp_path}"]
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(launch.Job, "_save_model", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fedgm.run(run)
+    before = rows(tmp_path)
+    assert read_summary(tmp_path)["status"] == "stopped"
+    outcome = fedgm.run(run)
+    assert outcome.status == "diverged"
+    assert "above eval.loss_limit" in outcome.summary["reason"]
+    assert rows(tmp_path) == before
