@@ -1,5 +1,6 @@
 """What the adaptive rules of Reddi 2021 share: a damped momentum over a second moment, per coordinate."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import inf, nan
 
@@ -10,7 +11,7 @@ from fedgm.server.rule import Hyper, State
 
 
 @dataclass(frozen=True)
-class Adaptive:
+class Adaptive(ABC):
     """``d = beta1 d + (1-beta1) D;  x -= eta d / (sqrt(v) + tau)`` with v_0 = tau^2, no bias correction.
 
     A rule adds :meth:`second_moment`; schedules change eta alone.
@@ -52,9 +53,9 @@ class Adaptive:
         """The damped momentum after this update."""
         return self.beta1 * d + (1 - self.beta1) * delta
 
+    @abstractmethod
     def second_moment(self, v: Tensor, delta: Tensor) -> Tensor:
         """v after this update; it must stay non-negative."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

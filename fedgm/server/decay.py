@@ -1,5 +1,6 @@
 """Schedules that move eta every round, to compare multistage FedGM with."""
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ def per_round(rounds: int, change: Callable[[int], Hyper]) -> PerRound:
 
 
 @dataclass(frozen=True)
-class Curve:
+class Curve(ABC):
     """eta_t = algorithm.eta * factor(t); ``follow_w1`` lets beta follow W1 as Eq. 3 does, else it stays."""
 
     follow_w1: bool = field(default=False, kw_only=True)
@@ -44,9 +45,9 @@ class Curve:
         eta = first * self.factor(t, rounds)
         return rule.follow(eta, first) if self.follow_w1 else {**rule.hyper, "eta": eta}
 
+    @abstractmethod
     def factor(self, t: int, rounds: int) -> float:
         """What algorithm.eta is multiplied by in round ``t``, from 1 to ``rounds``; positive."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
