@@ -1,0 +1,39 @@
+"""Combinations whose formulas would silently be wrong are refused before anything is loaded."""
+
+import pytest
+
+from fedgm import assemble, config
+from fedgm.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("overrides", "key", "hint"),
+    [
+        (["client=scaffold", "local.optimizer=adamw"], "client=scaffold", "local.optimizer=sgd"),
+        (["client=scaffold", "local.momentum=0.9"], "client=scaffold", "client=plain"),
+        (["client=scaffold", "local.clip=1"], "client=scaffold", "client=plain"),
+        (["client=fedprox", "trainer.precision=16-mixed"], "client=fedprox", "trainer.precision=bf16-mixed"),
+        (["client=mifa", "clients.weights=samples"], "clients.weights=samples", "clients.weights=uniform"),
+        (
+            ["participation=fednova", "clients.weights=samples"],
+            "clients.weights=samples",
+            "clients.weights=uniform",
+        ),
+        (["algorithm=fednag", "algorithm.nu=0.5"], "algorithm.nu=0.5", "algorithm=fedgm"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(overrides, key, hint):
+    run = config.validate(config.compose(["profile=tiny", *overrides]))
+    with pytest.raises(ConfigError) as error:
+        assemble.build_server(run)
+    assert str(error.value).startswith(f"{key} is not allowed: ")
+    assert hint in str(error.value)
+
+
+def test_what_fits_is_built():
+    for overrides in (
+        ["client=scaffold"],
+        ["client=fedprox", "local.momentum=0.9"],
+        ["participation=fednova"],
+    ):
+        assemble.build_server(config.validate(config.compose(["profile=tiny", *overrides])))
