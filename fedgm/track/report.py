@@ -18,7 +18,7 @@ def headline(console: Console, summary: dict[str, Any], parameters: int, workers
         s["name"], f"{s['algorithm']}, {s['rounds']} rounds, seed {s['seed']}, profile {s['profile']}"
     )
     table.add_row("model", f"{s['model']}, {parameters:,} parameters, on {s['data']}")
-    for key, values in momentum(s["stages"], s["last"]).items():
+    for key, values in momentum(s["stages"], s.get("last")).items():
         table.add_row(key, values)
     if isfinite(s["gain"]):  # an adaptive rule has none
         table.add_row("gain", f"{s['gain']:.4g} (what the first update is multiplied by)")
@@ -27,7 +27,7 @@ def headline(console: Console, summary: dict[str, Any], parameters: int, workers
     console.print(table, highlight=False)
 
 
-def momentum(stages: list[dict[str, float]], last: dict[str, float]) -> dict[str, str]:
+def momentum(stages: list[dict[str, float]], last: dict[str, float] | None = None) -> dict[str, str]:
     """Each hyperparameter over the stages (``eta: 2 > 1 > 0.5``), and the rounds in which stages end.
 
     A schedule that changes in every round has one stage; ``last`` is what it comes to.
@@ -36,7 +36,7 @@ def momentum(stages: list[dict[str, float]], last: dict[str, float]) -> dict[str
     for key in (k for k in stages[0] if k != "rounds"):
         values = [f"{stage[key]:.4g}" for stage in stages]
         words[key] = " > ".join(values) if len(set(values)) > 1 else values[0]
-        if (end := f"{last[key]:.4g}") != values[-1]:
+        if last and (end := f"{last[key]:.4g}") != values[-1]:
             words[key] = f"{values[0]} ... {end}, changing from round to round"
     ends = [str(sum(int(s["rounds"]) for s in stages[: i + 1])) for i in range(len(stages) - 1)]
     return words | ({"stages end": f"after rounds {', '.join(ends)}"} if ends else {})
@@ -45,7 +45,7 @@ def momentum(stages: list[dict[str, float]], last: dict[str, float]) -> dict[str
 def caption(summary: dict[str, Any]) -> str:
     """What a picture must say: profile, rounds, seed, local steps."""
     s = summary
-    values = ", ".join(f"{key} {value}" for key, value in momentum(s["stages"], s["last"]).items())
+    values = ", ".join(f"{key} {value}" for key, value in momentum(s["stages"], s.get("last")).items())
     return (
         f"profile {s['profile']}: {s['model']} on {s['data']}, {s['rounds_done']} of {s['rounds']} rounds, "
         f"seed {s['seed']}, K = {s['local_steps']:.1f} local steps on average\n{values}"

@@ -246,3 +246,8 @@ def test_several_runs_are_drawn_into_one_picture_with_a_band_over_seeds(tmp_path
     compare(tmp_path / "compare.png", {"both": folders, "one": folders[:1]}, "two lines")
     assert (tmp_path / "compare.png").read_bytes().startswith(b"\x89PNG")
     assert not list(tmp_path.glob(".*.tmp"))
+
+
+def test_a_schedule_that_changes_every_round_shows_where_it_ends():
+    words = report.momentum([{"rounds": 9, "eta": 2.0, "beta": 0.9}], {"eta": 0.1, "beta": 0.9})
+    assert words == {"eta": "2 ... 0.1, changing from round to round", "beta": "0.9"}
