@@ -136,6 +136,7 @@ class Data:
 
     def __post_init__(self) -> None:
         allowed = "0 (one class per client), a positive number, or inf (IID)"
+        _at_least("data.seed", self.seed, 0, 0)
         require(self.alpha >= 0, "data.alpha", self.alpha, allowed, "data.alpha=0.5")
         _one_of("data.partition", self.partition, "dirichlet", "virtual")
         _one_of("data.augment", self.augment, "none", "flip", "crop_flip")
@@ -208,8 +209,11 @@ class RunConfig:
     rounds: int = MISSING
     paper_momentum: PaperMomentum = MISSING
     paper_delay: int = MISSING
+    winners: str | None = MISSING
+    best: Any = MISSING
     output_dir: str = MISSING
     rerun: bool = MISSING
+    stop_after: int | None = MISSING
     algorithm: Any = MISSING
     schedule: Any = MISSING
     participation: Any = MISSING
@@ -227,6 +231,7 @@ class RunConfig:
     def __post_init__(self) -> None:
         _at_least("rounds", self.rounds, 1, 70)
         _at_least("seed", self.seed, 0, 0)
+        _at_least("stop_after", self.stop_after, 1, 50)
 
 
 def conf_dir() -> Path:
@@ -239,6 +244,21 @@ def register() -> None:
     """Make the schema and the ``fedgm.rounds`` resolver known to Hydra; repeating it does no harm."""
     ConfigStore.instance().store(name="run_schema", node=RunConfig)
     OmegaConf.register_new_resolver("fedgm.rounds", lambda t, scale: round(t * scale), replace=True)
+    OmegaConf.register_new_resolver("fedgm.winner", winner, replace=True)
+
+
+def winner(key: str, otherwise: Any, *, _root_: DictConfig) -> Any:
+    """``${fedgm.winner:eta,1.0}``: eta of the grid's winner in ``conf/best``, or the second value.
+
+    An experiment that sets ``winners`` asks for it; the entry is ``<experiment>.<algorithm>``, and of autonomous
+    clients ``<experiment>.<algorithm>.<anchor>``, because the two readings of Alg. 4 have winners of their own.
+    """
+    entry: Any = _root_.best
+    for part in (_root_.winners, _root_.algorithm.name):
+        entry = (entry or {}).get(part) if part else None
+    if entry and "eta" not in entry:
+        entry = entry.get(_root_.participation.get("anchor"))
+    return otherwise if not entry or entry.get(key) is None else entry[key]
 
 
 def compose(overrides: Sequence[str]) -> DictConfig:

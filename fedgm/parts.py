@@ -12,7 +12,7 @@ from hydra.utils import get_object, instantiate
 
 from fedgm.errors import ConfigError
 
-NOT_PARAMETERS = ("name", "channels_last")  # of the group, not of the target
+NOT_PARAMETERS = ("name", "version", "channels_last")  # of the group, not of the target
 
 
 def build(node: Mapping[str, Any], key: str, offer: Mapping[str, Any] | None = None, **extra: Any) -> Any:

@@ -28,6 +28,9 @@ class Autonomous:
     draws 0 epochs has nothing to send, so it is not among the arrivals that Alg. 4 averages: it leaves the
     cohort, and the mean is over the others (a zero in the mean would shrink the step, and 1/K has no value
     there). ``cohort/idle`` counts such clients. If all are idle, the cohort draws its epochs anew.
+
+    ``anchor`` and ``normalize`` choose between the two readings of the paper's simulation: start/reference is
+    Alg. 4 as printed, current/none measures a delta from x_t, wherever the client started.
     """
 
     sampler: Sampler
@@ -36,6 +39,7 @@ class Autonomous:
     reference: int
     seed: int
     normalize: Normalize = "reference"
+    anchor: Anchor = "start"
     steps: Steps | None = None
 
     def __post_init__(self) -> None:
@@ -47,11 +51,6 @@ class Autonomous:
     def history(self) -> int:
         """The last ``delay`` models, x_t among them."""
         return self.delay
-
-    @property
-    def anchor(self) -> Anchor:
-        """A delta is measured from the stale model that the client started from."""
-        return "start"
 
     def tasks(self, t: int) -> list[ClientTask]:
         """The working clients of round ``t``."""

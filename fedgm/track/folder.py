@@ -1,43 +1,22 @@
 """The run folder: where it is, and files in it that are whole at every moment."""
 
-import hashlib
 import json
 import math
 import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from fedgm.errors import FedGMError
 from fedgm.files import write_atomically
+from fedgm.track.identity import NOT_IDENTITY, identity, number
 
-# What neither changes a result nor tells two runs apart (seeds have folders of their own).
-NOT_IDENTITY = ("seed", "output_dir", "rerun", "track")
 LABEL_LENGTH = 60
-
-
-def identity(cfg: DictConfig) -> str:
-    """SHA-256 of the resolved configuration without seed, paths, tracking and worker count."""
-    masked = OmegaConf.merge(cfg, {"seed": -1})  # keys that follow the seed must not tell seeds apart
-    values = cast(dict[str, Any], OmegaConf.to_container(masked, resolve=True))
-    for key in NOT_IDENTITY:
-        values.pop(key)
-    values["trainer"].pop("workers")
-    local = values["local"]  # optimisers that were not chosen say nothing about the run
-    local["optimizers"] = {local["optimizer"]: local["optimizers"].get(local["optimizer"])}
-    return hashlib.sha256(json.dumps(_plain(values), sort_keys=True).encode()).hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    """Whole floats as integers, at any depth: 1 and 1.0 mean the same run."""
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_plain(v) for v in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+# Words that a folder's name leaves out: said by the folders around it, or without effect on the result.
+NOT_LABEL = (*NOT_IDENTITY, "experiment", "algorithm", "trainer")
 
 
 def label(cfg: DictConfig, overrides: Iterable[str]) -> str:
@@ -45,19 +24,14 @@ def label(cfg: DictConfig, overrides: Iterable[str]) -> str:
     words: set[str] = set()
     for override in overrides:
         key = override.split("=")[0].lstrip("+~")
+        if key in NOT_LABEL or key.startswith(("hydra", *(f"{left_out}." for left_out in NOT_IDENTITY))):
+            continue
         value = OmegaConf.select(cfg, key.replace("/", ".").split("@")[0])
-        if (
-            key.split(".")[0] in (*NOT_IDENTITY, "experiment", "algorithm", "hydra", "trainer")
-            and "." not in key
-        ):
-            continue
-        if key.startswith(("track.", "hydra", "trainer.workers")):
-            continue
         if isinstance(value, DictConfig):
             value = value.get("name")
         if isinstance(value, ListConfig):
-            value = OmegaConf.to_container(value, resolve=True)
-        words.add(f"{key.split('.')[-1]}={_plain(value)}")
+            value = [number(entry) for entry in OmegaConf.to_container(value, resolve=True)]
+        words.add(f"{key.split('.')[-1]}={number(value)}")
     text = ",".join([str(cfg.algorithm.name), *sorted(words)])
     return re.sub(r"[^\w.,=+\-\[\]]+", "", text)[: len(str(cfg.algorithm.name)) + LABEL_LENGTH]
 

@@ -41,6 +41,8 @@ def mark(*overrides: str) -> str:
         (["rerun=true"], []),
         (["track.mode=disabled", "track.project=x", "track.tags=[a]"], []),
         (["trainer.workers=1"], ["trainer.workers=2"]),
+        (["checkpoint.every=7", "stop_after=3", "data.root=elsewhere"], []),  # no bit of a result follows
+        (["paper_momentum.eta=3", "algorithm.eta=2"], ["algorithm.eta=2"]),  # only fills other keys
         (["algorithm=fedgm", "rounds=125"], ["rounds=125"]),
         (["local.lr=0.1", "clients.count=20"], ["clients.count=20", "local.lr=0.1"]),  # order
     ],
@@ -58,7 +60,7 @@ def test_the_same_run(one, other):
         "local.optimizer=adamw", "local.momentum=0.5", "local.clip=1", "local.weight_decay=0.1",
         "data.alpha=0.3", "data.seed=0", "data.min_samples=9", "data.augment=flip", "data=synthetic",
         "model=resnet20", "profile=tiny", "rounds=70", "eval.every=7", "eval.train_samples=99",
-        "checkpoint.every=2", "trainer.threads=2", "trainer.precision=bf16-mixed", "name=mine",
+        "trainer.threads=2", "trainer.precision=bf16-mixed", "name=mine",
         "model.channels_last=false", "data.partition=virtual",
     ],
 )  # fmt: skip

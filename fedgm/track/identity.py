@@ -1,0 +1,89 @@
+"""What makes two runs the same run: a hash that outlives added and renamed keys.
+
+Stored results are found by it, so it may never change for a run that is already stored. A later version that
+adds a key puts it into ``ADDED`` with the value that older versions implied; one that renames a key or moves a
+target puts it into ``RENAMED`` or ``MOVED``; a rule whose arithmetic changes gets ``version: 2`` in its yaml.
+``tests/unit/test_identity.py`` holds the hashes of 15 commands.
+"""
+
+import hashlib
+import json
+from typing import Any, cast
+
+from omegaconf import DictConfig, OmegaConf
+
+# What cannot change a bit of a result. Seeds have folders of their own; `paper_*`, `winners` and `best` only
+# fill other keys, which count; of the profile only the name does, because captions show it.
+NOT_IDENTITY = (
+    "seed", "output_dir", "rerun", "stop_after", "track", "checkpoint", "paper_rounds", "paper_momentum",
+    "paper_delay", "winners", "best", "trainer.name", "trainer.workers", "trainer.devices", "data.root",
+    "data.source.root",
+)  # fmt: skip
+# Key -> the value that versions without it implied: at that value it is left out.
+ADDED: dict[str, Any] = {"participation.anchor": "start"}
+# Key now -> key as stored runs have it.
+RENAMED: dict[str, str] = {}
+# Start of a `_target_` now -> as stored runs have it.
+MOVED: dict[str, str] = {}
+SEED = -(2**62)  # stands for the run's seed in keys that follow it; no seed may be negative
+
+
+def identity(cfg: DictConfig) -> str:
+    """SHA-256 of all that can change a result, in resolved values."""
+    values = _resolved(cfg)
+    for key in NOT_IDENTITY:
+        _pop(values, key)
+    values["profile"] = values["profile"]["name"]
+    local = values["local"]  # optimisers that were not chosen say nothing about the run
+    local["optimizers"] = {local["optimizer"]: local["optimizers"].get(local["optimizer"])}
+    for key, implied in ADDED.items():
+        if _get(values, key) == implied:
+            _pop(values, key)
+    for now, before in RENAMED.items():
+        if (value := _pop(values, now)) is not None:
+            _put(values, before, value)
+    return hashlib.sha256(json.dumps(_plain(values), sort_keys=True).encode()).hexdigest()
+
+
+def _resolved(cfg: DictConfig) -> dict[str, Any]:
+    """All values, the seed masked: keys that follow it must not tell seeds apart."""
+    masked = OmegaConf.merge(cfg, {"seed": SEED})
+    return cast(dict[str, Any], OmegaConf.to_container(masked, resolve=True))
+
+
+def _plain(value: Any, key: str = "") -> Any:
+    """Whole floats as integers, at any depth: 1 and 1.0 mean the same run; targets where they were."""
+    if isinstance(value, dict):
+        return {k: _plain(v, k) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    if key == "_target_" and isinstance(value, str):
+        return next((old + value[len(new) :] for new, old in MOVED.items() if value.startswith(new)), value)
+    return number(value)
+
+
+def number(value: Any) -> Any:
+    """A whole float as the integer it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _get(values: dict[str, Any], key: str) -> Any:
+    """The value at a dotted key, or None."""
+    for part in key.split("."):
+        values = values.get(part, {}) if isinstance(values, dict) else {}
+    return None if values == {} else values
+
+
+def _pop(values: dict[str, Any], key: str) -> Any:
+    """Remove a dotted key, if it is there, and return its value."""
+    *path, last = key.split(".")
+    for part in path:
+        values = values.get(part) or {}
+    return values.pop(last, None) if isinstance(values, dict) else None
+
+
+def _put(values: dict[str, Any], key: str, value: Any) -> None:
+    *path, last = key.split(".")
+    for part in path:
+        values = values.setdefault(part, {})
+    values[last] = value
