@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ from fedgm.config import RunConfig, validate
 from fedgm.errors import FedGMError
 from fedgm.files import write_atomically
 from fedgm.lightning import pl
+from fedgm.loop import rounds_done
 from fedgm.server import Plan, ServerRule
 from fedgm.track import checkpoint, curves, report, rows, summary
 from fedgm.track.folder import create, identity, locate
 from fedgm.track.lock import locked
+from fedgm.track.pause import PauseAfter
 from fedgm.track.progress import RoundProgress
 from fedgm.track.roundlog import RoundLog
 from fedgm.track.wandb_run import WandbRecord, in_sweep_agent, resolve_mode
@@ -36,7 +39,7 @@ class RunResult:
 
     @property
     def status(self) -> str:
-        """finished, diverged, failed or stopped."""
+        """finished, diverged, paused, failed or stopped."""
         return self.summary["status"]
 
 
@@ -54,6 +57,9 @@ def execute(cfg: DictConfig, overrides: Sequence[str], console: Console, alone: 
         before = summary.read(folder)
         if before.get("status") in summary.DONE:
             return _skip(config, cfg, folder, before, console)
+        if before.get("status") == "paused" and before["rounds_done"] >= (config.stop_after or inf):
+            report.closing(console, before, folder)
+            return RunResult(folder, before)
         return Job(config, cfg, rule, plan, folder, static, console, alone).run(before)
 
 
@@ -93,7 +99,7 @@ class Job:
             raise
         finally:
             if self.log.record is not None:
-                self.log.record.finish(ended, failed=ended["status"] not in summary.DONE)
+                self.log.record.finish(ended, failed=ended["status"] not in summary.WELL)
         report.closing(self.console, ended, self.folder)
         return RunResult(self.folder, ended)
 
@@ -119,13 +125,15 @@ class Job:
         report.headline(self.console, self.static, parameters, workers, self.folder)
         title = f"{self.static['algorithm']} seed {config.seed}"
         live = self.console.is_terminal and self.alone
+        last = min(config.stop_after or config.rounds, config.rounds)
         saver = checkpoint.RoundCheckpoint(
-            self.folder / "checkpoints", config.checkpoint.every, config.checkpoint.keep, config.rounds
+            self.folder / "checkpoints", config.checkpoint.every, config.checkpoint.keep, last
         )
         callbacks: list[pl.Callback] = [
             FedGM(self.rule, self.plan),
             self.log,
-            RoundProgress(self.console, title, live),
+            RoundProgress(self.console, title, live, last),
+            PauseAfter(last),
             saver,
             StopOnSigterm(),
         ]
@@ -133,8 +141,10 @@ class Job:
         loop = assemble.fit(
             config, trainer, module, clients, str(start) if start else None, self._store(parameters)
         )
-        self._save_model(module)
         self.log.ensure_record()
+        if loop.diverged is None and rounds_done(trainer) < config.rounds:
+            return self._conclude("paused", None, loop.initial)
+        self._save_model(module)
         return self._conclude("diverged" if loop.diverged else "finished", loop.diverged, loop.initial)
 
     def _store(self, parameters: int) -> ClientStore | None:
@@ -165,7 +175,8 @@ class Job:
         title = f"{drawn['name']}: {drawn['algorithm']}, {drawn['schedule']} schedule"
         curves.draw(self.folder / "curves.png", own, self.plan.ends, title, report.caption(drawn))
         ended = summary.write(self.folder, self.static, status, **more)
-        checkpoint.discard(self.folder / "checkpoints")
+        if status in summary.DONE:
+            checkpoint.discard(self.folder / "checkpoints")
         return ended
 
     def _give_up(self, status: str, reason: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 from rich.table import Table
 
-GOOD = ("finished", "diverged")
+GOOD = ("finished", "diverged", "paused")
 
 
 @dataclass

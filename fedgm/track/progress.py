@@ -22,15 +22,14 @@ LINES = 20  # at most so many progress lines where there is no terminal
 class RoundProgress(pl.Callback):
     """Rounds, ETA and test accuracy; only in the first worker."""
 
-    def __init__(self, console: Console, title: str, live: bool) -> None:
-        self.console, self.title, self.live = console, title, live
+    def __init__(self, console: Console, title: str, live: bool, last: int) -> None:
+        self.console, self.title, self.live, self.last = console, title, live, last
         self._bar: Progress | None = None
         self._task: Any = None
         self._accuracy = "-"
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Start the bar where the run starts or continues."""
-        loop = trainer.fit_loop
         self._started, self._first = time.perf_counter(), rounds_done(trainer)
         if not trainer.is_global_zero or not self.live:
             return
@@ -45,7 +44,7 @@ class RoundProgress(pl.Callback):
             console=self.console,
         )
         self._task = self._bar.add_task(
-            self.title, total=loop.max_epochs, completed=self._first, accuracy=self._accuracy
+            self.title, total=self.last, completed=self._first, accuracy=self._accuracy
         )
         self._bar.start()
 
@@ -56,7 +55,7 @@ class RoundProgress(pl.Callback):
             return
         if (accuracy := loop.row["test/acc"]) is not None:
             self._accuracy = f"{100 * accuracy:.1f} %"
-        t, rounds = rounds_done(trainer), loop.settings.rounds
+        t, rounds = rounds_done(trainer), self.last
         if self._bar is not None:
             self._bar.update(self._task, completed=t, accuracy=self._accuracy)
         elif t in (1, rounds) or t * LINES // rounds > (t - 1) * LINES // rounds:

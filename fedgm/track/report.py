@@ -55,7 +55,7 @@ def caption(summary: dict[str, Any]) -> str:
 def closing(console: Console, summary: dict[str, Any], folder: Path) -> None:
     """The result and where everything is."""
     s = summary
-    colour = {"finished": "green", "diverged": "yellow", "stopped": "yellow"}.get(s["status"], "red")
+    colour = {"finished": "green", "diverged": "yellow", "stopped": "yellow", "paused": "yellow"}.get(s["status"], "red")
     table = Table(
         show_header=True, header_style="bold", title=f"{s['name']} / {s['algorithm']} / seed {s['seed']}"
     )
@@ -70,7 +70,7 @@ def closing(console: Console, summary: dict[str, Any], folder: Path) -> None:
     reason = f": {s['reason']}" if s.get("reason") else ""
     console.print(
         f"[bold {colour}]{s['status']}[/]{reason} after {s['rounds_done']} of {s['rounds']} rounds, "
-        f"{s['seconds']:.0f} s",
+        f"{s['seconds']:.0f} s" + ("; a larger stop_after continues it" if s["status"] == "paused" else ""),
         highlight=False,
     )
     for name in ("curves.png", "metrics.jsonl", "summary.json", "model.safetensors", "wandb"):

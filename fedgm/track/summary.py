@@ -13,6 +13,7 @@ from fedgm.track.folder import read_json, write_json
 
 PACKAGES = ("fedgm", "torch", "pytorch-lightning", "hydra-core", "wandb", "numpy")
 DONE = ("finished", "diverged")
+WELL = (*DONE, "paused")  # ends that nobody has to look after
 
 
 def describe(config: RunConfig, rule: ServerRule, plan: Plan, folder: Path, mark: str) -> dict[str, Any]:
