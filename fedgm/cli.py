@@ -11,6 +11,10 @@ from fedgm import __version__
 # name -> (where the command is, what the overview says of it)
 COMMANDS = {
     "run": ("fedgm.cli:run", "One run or many: what `python run.py` does, from an installed package."),
+    "sweep": (
+        "fedgm.grid.command:sweep",
+        "Run a W&B sweep file without an account; resumable, several at once.",
+    ),
     "data": ("fedgm.data.command:data", "Fetch CIFAR-10 and show how it is split over clients."),
     "convert": (
         "fedgm.server.command:convert",

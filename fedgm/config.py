@@ -250,8 +250,8 @@ def register() -> None:
 def winner(key: str, otherwise: Any, *, _root_: DictConfig) -> Any:
     """``${fedgm.winner:eta,1.0}``: eta of the grid's winner in ``conf/best``, or the second value.
 
-    An experiment that sets ``winners`` asks for it; the entry is ``<experiment>.<algorithm>``, and of autonomous
-    clients ``<experiment>.<algorithm>.<anchor>``, because the two readings of Alg. 4 have winners of their own.
+    An experiment that sets ``winners`` asks for it. The entry is ``<experiment>.<algorithm>``, and of
+    autonomous clients ``<experiment>.<algorithm>.<anchor>``: each reading of Alg. 4 has its own winner.
     """
     entry: Any = _root_.best
     for part in (_root_.winners, _root_.algorithm.name):

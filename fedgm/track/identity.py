@@ -1,8 +1,9 @@
 """What makes two runs the same run: a hash that outlives added and renamed keys.
 
-Stored results are found by it, so it may never change for a run that is already stored. A later version that
-adds a key puts it into ``ADDED`` with the value that older versions implied; one that renames a key or moves a
-target puts it into ``RENAMED`` or ``MOVED``; a rule whose arithmetic changes gets ``version: 2`` in its yaml.
+Stored results are found by it, so it may never change for a run that is already stored. A later version
+that adds a key puts it into ``ADDED`` with the value that older versions implied; one that renames a key or
+moves a target puts it into ``RENAMED`` or ``MOVED``; a rule whose arithmetic changes gets ``version: 2`` in
+its yaml.
 ``tests/unit/test_identity.py`` holds the hashes of 15 commands.
 """
 
@@ -69,9 +70,10 @@ def number(value: Any) -> Any:
 
 def _get(values: dict[str, Any], key: str) -> Any:
     """The value at a dotted key, or None."""
-    for part in key.split("."):
-        values = values.get(part, {}) if isinstance(values, dict) else {}
-    return None if values == {} else values
+    *path, last = key.split(".")
+    for part in path:
+        values = values.get(part) or {}
+    return values.get(last)
 
 
 def _pop(values: dict[str, Any], key: str) -> Any:
@@ -79,7 +81,7 @@ def _pop(values: dict[str, Any], key: str) -> Any:
     *path, last = key.split(".")
     for part in path:
         values = values.get(part) or {}
-    return values.pop(last, None) if isinstance(values, dict) else None
+    return values.pop(last, None)
 
 
 def _put(values: dict[str, Any], key: str, value: Any) -> None:
