@@ -150,16 +150,19 @@ def trust(results: Results, ranked: list[Ranked]) -> list[str]:
 
 def as_rows(results: Results) -> list[dict[str, Any]]:
     """The sweep as a table: a line per run, for points.csv and ``fedgm.sweep``."""
-    lines: list[dict[str, Any]] = []
-    for job in results.plan.jobs:
-        run = results.of(job)
-        metric = results.plan.file.metric
-        lines.append(
-            {
-                "point": job.point, "seed": job.seed, **{k: job.values[k] for k in results.plan.file.swept},
-                "status": results.state(job), "rounds": results.rounds(job) if not run else run.facts["rounds_done"],
-                "last10": run.mean(metric) if run else None, "final": run.last(metric) if run else None,
-                "hash": job.hash, "folder": str(job.folder),
-            }
-        )  # fmt: skip
-    return lines
+    return [_as_row(results, job) for job in results.plan.jobs]
+
+
+def _as_row(results: Results, job: Job) -> dict[str, Any]:
+    run, file = results.of(job), results.plan.file
+    return {
+        "point": job.point,
+        "seed": job.seed,
+        **{key: job.values[key] for key in file.swept},
+        "status": results.state(job),
+        "rounds": run.facts["rounds_done"] if run else 0,
+        "last10": run.mean(file.metric) if run else None,
+        "final": run.last(file.metric) if run else None,
+        "hash": job.hash,
+        "folder": str(job.folder),
+    }

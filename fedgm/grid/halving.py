@@ -33,7 +33,7 @@ class Halving:
         return sorted(count for count in counts if 1 <= count < evaluations)
 
     def survivors(self, scores: Mapping[int, float | None], higher: bool) -> list[int]:
-        """The best ``1/eta`` of the points, rounded up; None (diverged, failed) loses, ties go to the lower."""
+        """The best ``1/eta`` of the points, rounded up; None (diverged) loses, ties go to the lower."""
         keep = max(1, ceil(len(scores) / self.eta - 1e-9))
         sign = -1.0 if higher else 1.0
         alive = [point for point, score in scores.items() if score is not None]
