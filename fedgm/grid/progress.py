@@ -40,6 +40,11 @@ class Results:
             return 0
         return job.rounds if found.is_done else int(found.facts["rounds_done"] or 0)
 
+    def is_through(self, job: Job, until: int) -> bool:
+        """Whether nothing is left to do up to a round; the last one is behind a run only when it is done."""
+        found = self.of(job)
+        return found is not None and (found.is_done or job.rounds > until <= self.rounds(job))
+
     def state(self, job: Job) -> str:
         """waiting, running, paused, killed, stopped, failed, finished or diverged."""
         found = self.of(job)

@@ -47,7 +47,7 @@ class Runner:
         for number in sorted(range(len(jobs)), key=lambda n: (self.results.rounds(jobs[n]) == 0, n)):
             job = jobs[number]
             until = allowed.get(job.key, 0)
-            if job.key in ours or job.key in self.failed or self.results.rounds(job) >= until:
+            if job.key in ours or job.key in self.failed or self.results.is_through(job, until):
                 continue
             todo = True
             if len(self.running) < self.workers and not is_alive(job.folder):
