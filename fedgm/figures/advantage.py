@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from itertools import product
 
+import numpy as np
 from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
 from fedgm.figures import cells
@@ -61,7 +62,7 @@ def draw(
     figure = sheet(max(4.6, wide + 2.6), cells.HEIGHT * len(rows) + 1.75)
     axes = figure.add_subplot()
     factor = scale(metric)
-    colours = colormaps["RdBu"]
+    colours = LinearSegmentedColormap.from_list("gain", colormaps["RdBu"](np.linspace(0.1, 0.9, 255)))
     cells.paint(axes, table, lambda p: gains[p.number], lambda v: _signed(v, factor), colours, norm)
     keys = swept(points)
     axes.set_xticks(*cells.ticks(levels(points, column)))
@@ -86,7 +87,7 @@ def draw(
 def _signed(value: float, factor: float) -> str:
     """A gain with its sign, a true minus included."""
     text = f"{factor * value:+.1f}" if factor == 100.0 else f"{value:+.2g}"
-    return text.replace("-", "−")
+    return "0.0" if text in ("-0.0", "+0.0") else text.replace("-", "−")
 
 
 def _row(row: dict[str, Value], keys: Sequence[str]) -> str:
