@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 from fedgm.figures import cells
 from fedgm.figures.page import INK, sheet, write_text
-from fedgm.figures.points import Point, Value, label, levels, measured, scale, shown, sign, swept
+from fedgm.figures.points import Point, Value, label, levels, measured, named, scale, swept
+from fedgm.statistics.goal import sign
 
 ETA = "algorithm.eta"
 MOST = 40  # rows or columns: beyond that it is no grid
@@ -67,12 +68,11 @@ def draw(
     keys = swept(points)
     axes.set_xticks(*cells.ticks(levels(points, column)))
     axes.set_xlabel(label(column, keys), fontsize=10, color=INK)
-    axes.set_yticks(range(len(rows)), [_row(row, keys) for row in rows])
+    axes.set_yticks(range(len(rows)), [named(row, keys) for row in rows])
     low, high = factor * (norm.vmin or 0.0), factor * (norm.vmax or 0.0)
     beyond = min(gains.values()) < (norm.vmin or 0.0)
-    bar = figure.colorbar(
-        ScalarMappable(Normalize(low, high), colours), ax=axes, extend="min" if beyond else "neither", pad=0.02
-    )
+    mapped = ScalarMappable(Normalize(low, high), colours)
+    bar = figure.colorbar(mapped, ax=axes, extend="min" if beyond else "neither", pad=0.02)
     bar.set_label(_difference(metric), fontsize=8.5, color=INK)
     bar.ax.tick_params(labelsize=8, length=2)
     bar.outline.set_visible(False)
@@ -88,11 +88,6 @@ def _signed(value: float, factor: float) -> str:
     """A gain with its sign, a true minus included."""
     text = f"{factor * value:+.1f}" if factor == 100.0 else f"{value:+.2g}"
     return "0.0" if text in ("-0.0", "+0.0") else text.replace("-", "−")
-
-
-def _row(row: dict[str, Value], keys: Sequence[str]) -> str:
-    """The name of a row."""
-    return ", ".join(f"{label(key, keys)} = {shown(value)}" for key, value in row.items())
 
 
 def _difference(metric: str) -> str:

@@ -9,7 +9,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from fedgm.figures.page import EMPTY, FAINT, INK, MUTED, plain
-from fedgm.figures.points import Point, Status, Value, shown, sign
+from fedgm.figures.points import Point, Status, Value, shown
+from fedgm.statistics.goal import sign
 
 Table = list[list[Point | None]]  # rows from the bottom up, columns from the left
 WIDTH, HEIGHT = 0.5, 0.36  # of a cell, in inches

@@ -20,12 +20,13 @@ from fedgm.figures.points import (
     levels,
     limits,
     measured,
+    named,
     number,
     scale,
     scores,
-    sign,
     swept,
 )
+from fedgm.statistics.goal import sign
 
 PAGE = 8.0  # inches: panels stand side by side as long as they fit
 MOST = 40  # more values on an axis than this are no grid, but a random search
@@ -106,7 +107,9 @@ def _size(columns: int, rows: int, across: int, down: int) -> tuple[float, float
     return max(4.2, across * body + 1.6), down * (max(cells.HEIGHT * rows, 0.5) + 0.32) + 1.75
 
 
-def _name(axes: Axes, points: Sequence[Point], plan: Layout, value: Value | None, left: bool, bottom: bool) -> None:
+def _name(
+    axes: Axes, points: Sequence[Point], plan: Layout, value: Value | None, left: bool, bottom: bool
+) -> None:
     """Ticks, and the labels that this panel's place on the page asks for."""
     keys = swept(points)
     axes.set_xticks(*cells.ticks(levels(points, plan.columns)))
@@ -120,8 +123,7 @@ def _name(axes: Axes, points: Sequence[Point], plan: Layout, value: Value | None
     if left and plan.rows:
         axes.set_ylabel(label(plan.rows, keys), fontsize=10, color=INK)
     if plan.panels is not None and value is not None:
-        name = described(Point(0, {plan.panels: value}, "waiting", None, None, 0, 0), keys)
-        axes.set_title(name, fontsize=9, color=INK, loc="left", pad=3)
+        axes.set_title(named({plan.panels: value}, keys), fontsize=9, color=INK, loc="left", pad=3)
 
 
 def _scale(

@@ -1,6 +1,7 @@
 """Parallel coordinates of a sweep: one line for each run, through its values to its score."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from matplotlib import colormaps
@@ -22,9 +23,9 @@ from fedgm.figures.points import (
     number,
     scores,
     shown,
-    sign,
     swept,
 )
+from fedgm.statistics.goal import sign
 
 MOST = 12  # values that get a place of their own; more are put on a linear axis
 BAND = 0.7  # share of the room between two values over which the lines of one value are spread
@@ -131,7 +132,7 @@ def _curve(places: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.flo
     steps = np.linspace(0, 1, 24)
     ease = steps * steps * (3 - 2 * steps)
     x = [index + steps for index in range(len(places) - 1)]
-    y = [a + (b - a) * ease for a, b in zip(places, places[1:], strict=False)]
+    y = [a + (b - a) * ease for a, b in pairwise(places)]
     return np.concatenate(x), np.concatenate(y)
 
 
@@ -163,7 +164,7 @@ def _score_axis(axes: Axes, place: int, points: Sequence[Point], metric: str, go
     low, high = limits(scores(points), goal)
     edges = np.linspace(0, 1, 65)
     colours = colormaps["viridis"]
-    for a, b in zip(edges, edges[1:], strict=False):
+    for a, b in pairwise(edges.tolist()):
         axes.fill_between([place, place + 0.05], a, b, color=colours((a + b) / 2), lw=0, zorder=3)
     beyond = min(scores(points)) < low or max(scores(points)) > high
     for tick in range(6):

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fedgm.errors import require
+from fedgm.statistics.goal import sign
 
 Status = Literal["finished", "diverged", "paused", "running", "waiting", "failed"]
 Value = float | str
-GOALS = {"maximize": 1.0, "maximise": 1.0, "minimize": -1.0, "minimise": -1.0}
 SYMBOLS = {"algorithm.eta": "η", "algorithm.beta": "β", "algorithm.nu": "ν", "data.alpha": "α"}
 NAMES = {
     "test/acc": "test accuracy",
@@ -36,12 +35,6 @@ class Point:
         """Whether the score counts: what a diverged run measured before its end does not."""
         known = self.score is not None and math.isfinite(self.score)
         return known and self.status in ("finished", "paused", "running")
-
-
-def sign(goal: str) -> float:
-    """+1 where more is better, -1 where less is."""
-    require(goal in GOALS, "metric.goal", goal, "maximize or minimize", "metric.goal=maximize")
-    return GOALS[goal]
 
 
 def swept(points: Sequence[Point]) -> list[str]:
@@ -100,7 +93,9 @@ def shown(value: Value) -> str:
 
 def described(point: Point, keys: Sequence[str]) -> str:
     """The swept values of a point, as in a sentence."""
-    return ", ".join(f"{label(key, keys)} = {shown(point.values[key])}" for key in keys if key in point.values)
+    return ", ".join(
+        f"{label(key, keys)} = {shown(point.values[key])}" for key in keys if key in point.values
+    )
 
 
 def scale(metric: str) -> float:
@@ -116,4 +111,3 @@ def measured(metric: str) -> str:
 def number(value: float, metric: str) -> str:
     """A score in the fewest digits that still tell runs apart."""
     return f"{100 * value:.1f}" if scale(metric) == 100.0 else f"{value:.3g}"
-
