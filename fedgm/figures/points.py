@@ -1,7 +1,7 @@
 """The points of a sweep as pictures need them: which keys vary, which point is best, how to name things."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -91,11 +91,14 @@ def shown(value: Value) -> str:
     return value if isinstance(value, str) else f"{value:.4g}"
 
 
+def named(values: Mapping[str, Value], keys: Sequence[str]) -> str:
+    """Keys and values in words, as in "η = 2, β = 0.9"."""
+    return ", ".join(f"{label(key, keys)} = {shown(value)}" for key, value in values.items())
+
+
 def described(point: Point, keys: Sequence[str]) -> str:
     """The swept values of a point, as in a sentence."""
-    return ", ".join(
-        f"{label(key, keys)} = {shown(point.values[key])}" for key in keys if key in point.values
-    )
+    return named({key: point.values[key] for key in keys if key in point.values}, keys)
 
 
 def scale(metric: str) -> float:
