@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from fedgm.errors import require
 
@@ -44,6 +45,7 @@ def t_cdf(t: float, df: int) -> float:
     return (1 + inside) / 2
 
 
+@cache
 def t_quantile(p: float, df: int) -> float:
     """The t with P(T <= t) = p, by bisection to the last bit."""
     require(0 < p < 1, "p", p, "between 0 and 1", "p=0.975")
