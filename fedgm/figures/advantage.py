@@ -1,5 +1,6 @@
 """Where a sweep beats a baseline: its scores minus the baseline's best, eta against everything else."""
 
+import math
 from collections.abc import Sequence
 from itertools import product
 
@@ -11,7 +12,18 @@ from matplotlib.figure import Figure
 
 from fedgm.figures import cells
 from fedgm.figures.page import INK, sheet, write_text
-from fedgm.figures.points import Point, Value, label, levels, measured, named, scale, swept
+from fedgm.figures.points import (
+    Point,
+    Value,
+    label,
+    levels,
+    measured,
+    named,
+    number,
+    scale,
+    swept,
+    unit,
+)
 from fedgm.statistics.goal import sign
 
 ETA = "algorithm.eta"
@@ -64,7 +76,8 @@ def draw(
     axes = figure.add_subplot()
     factor = scale(metric)
     colours = LinearSegmentedColormap.from_list("gain", colormaps["RdBu"](np.linspace(0.1, 0.9, 255)))
-    cells.paint(axes, table, lambda p: gains[p.number], lambda v: _signed(v, factor), colours, norm)
+    digits = _digits(factor * (norm.vmax or 1.0))
+    cells.paint(axes, table, lambda p: gains[p.number], lambda v: _signed(factor * v, digits), colours, norm)
     keys = swept(points)
     axes.set_xticks(*cells.ticks(levels(points, column)))
     axes.set_xlabel(label(column, keys), fontsize=10, color=INK)
@@ -78,16 +91,22 @@ def draw(
     bar.outline.set_visible(False)
     ahead = sum(gain > 0 for gain in gains.values())
     title = f"Ahead of {reference} at {ahead} of {len(points)} points"
-    unit = " %" if factor == 100.0 else ""
-    about = f"Baseline: {reference}, {factor * baseline:.4g}{unit}. Means of the last 10 evaluations."
+    about = (
+        f"Baseline: {reference}, {number(baseline, metric)}{unit(metric)}. Means of the last 10 evaluations."
+    )
     write_text(figure, title, [caption, about], cells.keys_of([table], best=False))
     return figure
 
 
-def _signed(value: float, factor: float) -> str:
-    """A gain with its sign, a true minus included."""
-    text = f"{factor * value:+.1f}" if factor == 100.0 else f"{value:+.2g}"
-    return "0.0" if text in ("-0.0", "+0.0") else text.replace("-", "−")
+def _digits(largest: float) -> int:
+    """Decimals that show two figures of the largest gain."""
+    return max(0, 1 - math.floor(math.log10(largest)))
+
+
+def _signed(value: float, digits: int) -> str:
+    """A gain with its sign, a true minus included; what rounds to 0 has none."""
+    text = f"{value:+.{digits}f}"
+    return text.replace("-", "−") if float(text) else text[1:]
 
 
 def _difference(metric: str) -> str:

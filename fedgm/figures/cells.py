@@ -86,8 +86,7 @@ def _cell(
     edge = "white" if score is not None else FAINT
     axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=face, edgecolor=edge, hatch=hatch, lw=0.8))
     if status == "diverged":
-        for ends in ((-0.22, 0.22), (0.22, -0.22)):
-            axes.plot([x - 0.18, x + 0.18], [y + ends[0], y + ends[1]], color=MUTED, lw=1.1)
+        axes.plot([x], [y], marker="x", markersize=10, markeredgewidth=1.1, color=MUTED)
     if status == "failed":
         axes.text(x, y, "!", ha="center", va="center", fontsize=9, color=MUTED, weight="bold")
 

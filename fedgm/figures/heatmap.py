@@ -25,6 +25,7 @@ from fedgm.figures.points import (
     scale,
     scores,
     swept,
+    unit,
 )
 from fedgm.statistics.goal import sign
 
@@ -80,7 +81,8 @@ def draw(
         return None
     panels = tables(points, plan, goal)
     colours = colormaps["viridis" if sign(goal) > 0 else "viridis_r"]
-    norm = Normalize(*limits(scores(points), goal))
+    visible = scores([p for table in panels.values() for row in table for p in row if p is not None])
+    norm = Normalize(*limits(visible, goal))
     first = next(iter(panels.values()))
     across = max(1, min(len(panels), int(PAGE / (cells.width(len(first[0])) * len(first[0]) + 0.5))))
     down = -(-len(panels) // across)
@@ -94,7 +96,8 @@ def draw(
         _name(panel, points, plan, value, left=place % across == 0, bottom=place + across >= len(panels))
     for spare in range(len(panels), across * down):
         grid[spare // across][spare % across].set_visible(False)
-    _scale(figure, grid.ravel().tolist(), scores(points), norm, metric, colours.name)
+    if visible and (len(first) > 1 or len(panels) > 1):  # beside a single row it says less than the numbers
+        _scale(figure, grid.ravel().tolist(), visible, norm, metric, colours.name)
     entries = cells.keys_of(list(panels.values()), winner is not None)
     text = [caption, _folding(plan, swept(points))]
     write_text(figure, _title(winner, swept(points), metric), text, entries)
@@ -104,7 +107,8 @@ def draw(
 def _size(columns: int, rows: int, across: int, down: int) -> tuple[float, float]:
     """Inches of the page: cells keep their size, the page grows."""
     body = cells.width(columns) * columns + 0.35
-    return max(4.2, across * body + 1.6), down * (max(cells.HEIGHT * rows, 0.5) + 0.32) + 1.75
+    overhead = 1.75 if rows * down > 1 else 1.1
+    return max(4.6, across * body + 1.6), down * (cells.HEIGHT * rows + 0.32) + overhead
 
 
 def _name(
@@ -130,8 +134,6 @@ def _scale(
     figure: Figure, axes: list[Axes], values: Sequence[float], norm: Normalize, metric: str, colours: str
 ) -> None:
     """One colour bar for all panels, with an arrow where a few runs lie beyond it."""
-    if not values:
-        return
     low, high = norm.vmin or 0.0, norm.vmax or 0.0
     extend = {(False, False): "neither", (True, False): "min", (False, True): "max"}.get(
         (min(values) < low, max(values) > high), "both"
@@ -148,8 +150,8 @@ def _title(winner: Point | None, keys: Sequence[str], metric: str) -> str:
     """The result in a line."""
     if winner is None or winner.score is None:
         return f"{measured(metric)}: no finished run yet"
-    unit = " %" if scale(metric) == 100.0 else ""
-    return f"Best: {number(winner.score, metric)}{unit} at {described(winner, keys)}"
+    name = measured(metric).removesuffix(", %")
+    return f"Best {name}: {number(winner.score, metric)}{unit(metric)} at {described(winner, keys)}"
 
 
 def _folding(plan: Layout, keys: Sequence[str]) -> str:

@@ -103,10 +103,10 @@ def _notes(points: Sequence[Point]) -> list[str]:
     notes = ["Variance of the mean score at each value, over the variance of all scores."]
     worst = sum(not p.scored for p in points)
     if worst:
-        notes.append(f"{worst} of {len(points)} runs have no score and count as the worst that was measured.")
+        notes.append(f"Runs without a score ({worst} of {len(points)}) count as the worst that was measured.")
     partly = sum(p.scored and p.status != "finished" for p in points)
     if partly:
-        notes.append(f"{partly} unfinished runs count with their score so far.")
+        notes.append(f"Unfinished runs ({partly}) count with their score so far.")
     if not full_grid(points):
         notes.append("The points are not a full grid, so that the shares overlap.")
     if any(len(levels(points, key)) > MOST for key in swept(points)):

@@ -26,7 +26,7 @@ def sheet(width: float, height: float) -> Figure:
 def write_text(figure: Figure, title: str, caption: Sequence[str], entries: Sequence[Artist] = ()) -> None:
     """Title and legend above, caption below; its sentences are joined and wrapped to the page."""
     width, height = float(figure.get_figwidth()), float(figure.get_figheight())
-    lines = fill(title, int(11.0 * width))
+    lines = fill(title, int(10.0 * width))
     room = "\n" if entries else ""  # a line that the legend is put on
     figure.suptitle(lines + room, fontsize=10.5, fontweight="bold", color=INK)
     if entries:
@@ -42,7 +42,7 @@ def write_text(figure: Figure, title: str, caption: Sequence[str], entries: Sequ
             handlelength=1.8,
         )
         legend.set_in_layout(False)
-    text = fill(" ".join(sentence for sentence in caption if sentence), int(17.5 * width))
+    text = fill(" ".join(sentence for sentence in caption if sentence), int(17.0 * width))
     figure.supxlabel(text, fontsize=7.5, color=MUTED)
 
 

@@ -79,7 +79,7 @@ def draw(points: Sequence[Point], caption: str, metric: str, goal: str) -> Figur
         _key_axis(axes, place, key, shown_points, keys)
     _score_axis(axes, len(keys), shown_points, metric, goal)
     axes.set_xlim(-0.35, len(keys) + 0.3)
-    axes.set_ylim(-0.16, 1.08)
+    axes.set_ylim(-0.16 if any(not p.scored for p in shown_points) else -0.04, 1.08)
     axes.axis("off")
     title = f"{len(shown_points)} runs"
     if winner is not None:
@@ -93,10 +93,10 @@ def _notes(points: Sequence[Point]) -> list[str]:
     notes = ["Runs that share a value are spread around it, better ones higher."]
     partly = sum(p.scored and p.status != "finished" for p in points)
     if partly:
-        notes.append(f"{partly} unfinished runs end at their score so far.")
+        notes.append(f"Unfinished runs ({partly}) end at their score so far.")
     left_out = sum(not p.scored and p.status != "diverged" for p in points)
     if left_out:
-        notes.append(f"{left_out} runs without a score are not drawn.")
+        notes.append(f"Runs without a score ({left_out}) are not drawn.")
     return notes
 
 

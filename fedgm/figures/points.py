@@ -111,6 +111,11 @@ def measured(metric: str) -> str:
     return f"{NAMES.get(metric, metric)}{', %' if scale(metric) == 100.0 else ''}"
 
 
+def unit(metric: str) -> str:
+    """What follows a score in a sentence; the space does not break."""
+    return "\u00a0%" if scale(metric) == 100.0 else ""
+
+
 def number(value: float, metric: str) -> str:
-    """A score in the fewest digits that still tell runs apart."""
-    return f"{100 * value:.1f}" if scale(metric) == 100.0 else f"{value:.3g}"
+    """A score as it is printed: percent with one decimal, or three digits."""
+    return f"{100 * value:.1f}" if scale(metric) == 100.0 else f"{value:#.3g}".rstrip(".")
