@@ -91,16 +91,17 @@ def draw(
     bar.outline.set_visible(False)
     ahead = sum(gain > 0 for gain in gains.values())
     title = f"Ahead of {reference} at {ahead} of {len(points)} points"
-    about = (
-        f"Baseline: {reference}, {number(baseline, metric)}{unit(metric)}. Means of the last 10 evaluations."
-    )
-    write_text(figure, title, [caption, about], cells.keys_of([table], best=False))
+    level = f"{number(baseline, metric)}{unit(metric)}"
+    about = f"Baseline: {reference}, {level}. Means of the last 10 evaluations."
+    partly = sum(p.scored and p.status != "finished" for p in points)
+    note = f"Unfinished runs ({partly}) count with their score so far." if partly else ""
+    write_text(figure, title, [caption, about, note], cells.keys_of([table], best=False))
     return figure
 
 
 def _digits(largest: float) -> int:
     """Decimals that show two figures of the largest gain."""
-    return max(0, 1 - math.floor(math.log10(largest)))
+    return min(4, max(0, 1 - math.floor(math.log10(largest))))
 
 
 def _signed(value: float, digits: int) -> str:
