@@ -67,9 +67,10 @@ def ends(points: Sequence[Point], goal: str) -> dict[int, float]:
 def draw(points: Sequence[Point], caption: str, metric: str, goal: str) -> Figure | None:
     """One axis for each swept key and one for the score; None without a swept key or a score."""
     keys = swept(points)
-    if not keys or not scores(points):
+    whole = [p for p in points if all(key in p.values for key in keys)]
+    shown_points = [p for p in whole if p.scored or p.status == "diverged"]
+    if not keys or not scores(shown_points):
         return None
-    shown_points = [p for p in points if p.scored or p.status == "diverged"]
     columns = [heights(shown_points, key, goal) for key in keys] + [ends(shown_points, goal)]
     figure = sheet(max(4.6, 1.7 * (len(keys) + 1) + 1.0), 4.9)
     axes = figure.add_subplot()
