@@ -11,7 +11,7 @@ from rich.table import Table
 
 from fedgm.grid.plan import Job, Plan
 from fedgm.grid.progress import Results, targets
-from fedgm.grid.ranking import Ranked, best_of, other_seeds, ranking
+from fedgm.grid.ranking import Ranked, at_budget, other_seeds, ranking
 from fedgm.grid.runner import Runner
 
 SHOWN = 10  # points of the closing table
@@ -133,14 +133,13 @@ def trust(results: Results, ranked: list[Ranked]) -> list[str]:
     plan, lines = results.plan, list[str]()
     if not ranked:
         return lines
-    metric, points = plan.file.metric, len(plan.file.points)
-    scores: list[float | None] = [entry.score for entry in ranked]
-    first = [job for job in plan.jobs if job.seed == plan.seeds[0]]
-    complete = all(results.state(job) in ("finished", "diverged") for job in first)
-    if complete and points > 10:
-        expected = best_of([*scores, *[None] * (points - len(scores))], 10, plan.file.goal == "maximize")
-        shown = number(metric, scores[0]), number(metric, expected)
-        lines.append(f"best of {points}: {shown[0]}; best of 10 drawn from them: {shown[1]}")
+    metric = plan.file.metric
+    if budget := at_budget(results, ranked):
+        shown = [number(metric, value) for value in (budget.whole, budget.mean, budget.low, budget.high)]
+        lines.append(
+            f"best of {budget.n}: {shown[0]}; best of {budget.k} drawn from them: {shown[1]} "
+            f"(90 % of draws: {shown[2]} to {shown[3]})"
+        )
     if others := other_seeds(ranked[0], plan):
         mean = sum(others.values()) / len(others)
         shown = ", ".join(f"{seed}: {number(metric, score)}" for seed, score in sorted(others.items()))

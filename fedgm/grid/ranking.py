@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from fedgm.errors import FedGMError
 from fedgm.files import write_atomically
 from fedgm.grid.plan import Job, Plan
 from fedgm.grid.progress import Results
+from fedgm.statistics.budget import BestOf, best_of
 from fedgm.track import record
 from fedgm.track.record import RunRecord
 
@@ -40,18 +40,19 @@ def ranking(results: Results) -> list[Ranked]:
     return sorted(found, key=lambda entry: (sign * entry.score, entry.job.point))
 
 
-def best_of(scores: list[float | None], budget: int, higher: bool) -> float | None:
-    """Expected best score of ``budget`` points drawn without replacement; None scores (diverged) never win.
+def at_budget(results: Results, ranked: list[Ranked]) -> BestOf | None:
+    """The best of ``BUDGET`` points drawn from all of them; None until every point is done.
 
-    Exact, by order statistics: the i-th best of n is the best of the draw in C(n-i, budget-1) of C(n, budget)
-    draws. Draws without any score are left out of the mean.
+    A point that diverged counts with what its model measured before training.
     """
-    n = len(scores)
-    known = sorted((s for s in scores if s is not None), reverse=higher)
-    if not known or n < budget:
+    plan = results.plan
+    first = [results.of(job) for job in plan.jobs if job.seed == plan.seeds[0]]
+    if len(first) <= BUDGET or not ranked or not all(run is not None and run.is_done for run in first):
         return None
-    chances = [comb(n - i, budget - 1) / comb(n, budget) for i in range(1, len(known) + 1)]
-    return sum(c * s for c, s in zip(chances, known, strict=True)) / sum(chances)
+    lost = [run for run in first if run is not None and run.status == "diverged"]
+    untrained = [(run.facts.get("initial") or {}).get(plan.file.metric) for run in lost]
+    scores = [*(entry.score for entry in ranked), *(value for value in untrained if value is not None)]
+    return best_of(scores, BUDGET, plan.file.goal)
 
 
 def other_seeds(winner: Ranked, plan: Plan) -> dict[int, float]:

@@ -59,7 +59,9 @@ class Sweep:
     def conclude(self, failed: dict[tuple[str, int], str]) -> None:
         """Table and pictures, in the sweep's folder and on the screen."""
         closing(self.console, self.results, failed)
-        for path in write_table(self.results):
+        from fedgm.grid import pictures
+
+        for path in [*write_table(self.results), *pictures.draw(self.results)]:
             self.console.print(f"  {path}", highlight=False, soft_wrap=True)
 
     def write_winner(self) -> Path:

@@ -1,7 +1,6 @@
 """How far a sweep may go, who wins, and what is kept of it: on run folders with made-up curves."""
 
-from itertools import combinations
-from math import comb
+import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from fedgm import config
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.grid import file, plan
 from fedgm.grid.progress import Results, index, targets
-from fedgm.grid.ranking import best_of, entry, other_seeds, ranking, write_best
+from fedgm.grid.ranking import at_budget, entry, other_seeds, ranking, write_best
 from fedgm.track import archive, record
 from fedgm.track.folder import locate
 from fedgm.track.identity import identity
@@ -156,15 +155,22 @@ def test_other_seeds_of_the_winner_are_found_but_never_choose(planned):
     assert ranking(Results(planned))[0].job.point == 5
 
 
-def test_the_best_of_a_smaller_budget_by_counting_all_draws():
-    scores = [0.1, 0.4, None, 0.3, 0.2]
-    draws = [[s for s in draw if s is not None] for draw in combinations(scores, 2)]
-    by_hand = [max(draw) for draw in draws if draw]
-    assert len(by_hand) == comb(5, 2)
-    assert best_of(scores, 2, higher=True) == pytest.approx(sum(by_hand) / len(by_hand))
-    assert best_of(scores, 5, higher=True) == pytest.approx(0.4)
-    assert best_of(scores, 1, higher=False) == pytest.approx(0.25)
-    assert best_of([None, None], 1, higher=True) is None
+def test_the_best_at_a_smaller_budget_waits_for_all_and_counts_the_diverged(tmp_path):
+    etas = ", ".join(str(0.5 * n) for n in range(1, 7))
+    (tmp_path / "s.yaml").write_text(
+        FILE.replace("0.5, 1.0, 2.0", etas).replace("early_terminate", "run_cap: 9 #")
+    )
+    made = plan.make(file.read(tmp_path / "s.yaml"), [], [0], str(tmp_path / "o"))
+    for number, job in enumerate(made.jobs[:11]):
+        store(job, [0.01 * number] * 10)
+    assert at_budget(Results(made), ranking(Results(made))) is None  # one of twelve is missing
+    store(made.jobs[11], [0.9] * 10, "diverged")
+    summary = json.loads((made.jobs[11].folder / "summary.json").read_text())
+    (made.jobs[11].folder / "summary.json").write_text(json.dumps({**summary, "initial": {"test/acc": 0.0}}))
+    found = at_budget(Results(made), ranking(Results(made)))
+    assert (found.n, found.k, found.whole) == (12, 10, pytest.approx(0.10))
+    # The best of 10 of 12 is 0.10; it is not drawn in 2/12: then 0.09; both are not in 1/66: then 0.08.
+    assert found.mean == pytest.approx(0.10 * 10 / 12 + 0.09 * (2 / 12 - 1 / 66) + 0.08 / 66)
 
 
 # Archives -------------------------------------------------------------------------------------------------
