@@ -107,10 +107,12 @@ def test_a_crash_stays_in_its_run_and_ctrl_c_leaves_nothing_behind(tmp_path, mon
     assert len(outcome(tmp_path / "o")) == 2
 
     process = start(sweep_file(tmp_path, "[3.0, 4.0]", rounds=4000), tmp_path / "o")
-    while not (children := _descendants(process.pid)) or len(children) < 3:  # the server and two runs
+    deadline = time.monotonic() + 120
+    while sum(bool(rows.read(p)) for p in (tmp_path / "o").rglob("metrics.jsonl")) < 4:  # two have ended
+        assert time.monotonic() < deadline
         time.sleep(0.05)
-    while sum(bool(rows.read(p)) for p in (tmp_path / "o").glob("*/*rounds=4000*/*/metrics.jsonl")) < 2:
-        time.sleep(0.05)
+    children = _descendants(process.pid)
+    assert len(children) == 3  # the server and two runs
     process.send_signal(signal.SIGINT)
     assert "stopped; the same command continues" in finish(process, code=130)
     assert not any(is_alive(pid) for pid in children)
