@@ -114,30 +114,37 @@ def test_without_account_and_terminal_it_records_offline_and_sync_sends_it(tmp_p
         assert server.run(name)["summary"]["final/test/acc"] == own[-1]["test/acc"]
 
 
-def test_on_a_terminal_it_does_not_ask_either(tmp_path, stranger):
+def on_a_terminal(folder: Path, env: dict[str, str], *words: str) -> str:
+    """All that the command shows to somebody who sits before it and types nothing."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [*COMMAND, f"output_dir={tmp_path / 'o'}"], env={**surroundings(stranger), "TERM": "xterm"},
-        cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        [*COMMAND, f"output_dir={folder / 'o'}", *words], env={**env, "TERM": "xterm", "COLUMNS": "80"},
+        cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
     )  # fmt: skip
     os.close(theirs)
     text, deadline = b"", time.monotonic() + 120
     try:
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and not any(q.encode() in text for q in QUESTIONS):
             if select.select([ours], [], [], 0.2)[0]:
                 try:
                     text += os.read(ours, 65536)
                 except OSError:  # the other side is closed
                     break
+        assert not any(question in text.decode() for question in QUESTIONS), text.decode()
         assert process.wait(timeout=5) == 0, text.decode()
     finally:
         if process.poll() is None:
             process.kill()
             process.wait()
         os.close(ours)
-    shown = text.decode()
-    assert not any(question in shown for question in QUESTIONS)
+    return text.decode()
+
+
+@pytest.mark.parametrize("mode", ["auto", "online"])
+def test_on_a_terminal_it_does_not_ask_either(tmp_path, stranger, mode):
+    shown = on_a_terminal(tmp_path, surroundings(stranger), f"track.mode={mode}")
     assert "2/2" in shown  # the progress bar of a terminal
+    assert ("track.mode=online needs a key" in " ".join(shown.split())) == (mode == "online")
     assert same_rows(read_offline(run_folder(tmp_path / "o"))[1], rows(tmp_path / "o"))
 
 
