@@ -63,7 +63,8 @@ class WandbRecord:
             "name": f"{folder.parent.name}/{folder.name}",
             "id": os.environ.get("WANDB_RUN_ID") if in_sweep_agent() else run_id,
             "dir": folder,
-            "config": config,
+            # A sweep's own values (`algorithm: fedgm`, `algorithm.nu: ${algorithm.beta}`) hide ours there.
+            "config": {**config, "resolved": config} if in_sweep_agent() else config,
         }
         quiet: dict[str, Any] = {"init_timeout": INIT_TIMEOUT, "silent": True, "console": "off"}
         if mode == "online":

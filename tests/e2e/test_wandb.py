@@ -11,31 +11,13 @@ from pathlib import Path
 
 import pytest
 from commands import rows, run_folder
+from wandb_client import KEY, same_rows, surroundings
 from wandb_stub import serving
 
 ROOT = Path(__file__).parents[2]
-KEY = "f" * 40
 TINY = ("profile=tiny", "trainer.workers=1")
 COMMAND = [sys.executable, str(ROOT / "run.py"), *TINY, "rounds=2"]
 QUESTIONS = ("Enter your choice", "Create a W&B account", "wandb.ai/authorize", "Paste an API key")
-
-
-@pytest.fixture
-def stranger(tmp_path) -> dict[str, str]:
-    """The environment of somebody without an account."""
-    home = tmp_path / "home"
-    home.mkdir()
-    import matplotlib
-
-    return {
-        "HOME": str(home), "NETRC": str(home / "netrc"), "WANDB_API_KEY": "", "WANDB_CONFIG_DIR": str(home),
-        "WANDB_CACHE_DIR": str(home / "cache"), "MPLCONFIGDIR": matplotlib.get_cachedir(),
-    }  # fmt: skip
-
-
-def surroundings(stranger: dict[str, str]) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("WANDB_")}
-    return {**kept, **{k: v for k, v in stranger.items() if v}}
 
 
 def records(path: Path):
@@ -75,12 +57,6 @@ def read_offline(folder: Path) -> tuple[dict, list[dict]]:
             items = record.history.item
             history.append({i.key or "/".join(i.nested_key): json.loads(i.value_json) for i in items})
     return config, history
-
-
-def same_rows(history: list[dict], own: list[dict]) -> bool:
-    """Whether W&B has every value of metrics.jsonl, once and in order."""
-    known = [{k: v for k, v in row.items() if v is not None} for row in own]
-    return [{k: row.get(k) for k in wanted} for row, wanted in zip(history, known, strict=True)] == known
 
 
 def test_without_account_and_terminal_it_records_offline_and_sync_sends_it(tmp_path, stranger):
