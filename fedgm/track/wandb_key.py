@@ -7,7 +7,9 @@ from netrc import NetrcParseError, netrc
 from pathlib import Path
 from urllib.parse import urlsplit
 
-OLD_HOST = "api.wandb.ai"  # keys stored before W&B moved its default server; current clients still accept them
+OLD_HOST = (
+    "api.wandb.ai"  # keys stored before W&B moved its default server; current clients still accept them
+)
 
 
 def has_key() -> bool:

@@ -1,4 +1,4 @@
-"""A multirun through Hydra's other launchers has the folders and bits of a plain one, and skips what is done."""
+"""A multirun by another launcher has the folders and bits of a plain one, and skips what is done."""
 
 import os
 import subprocess

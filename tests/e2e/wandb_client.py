@@ -16,7 +16,7 @@ def surroundings(stranger: dict[str, str]) -> dict[str, str]:
 
 
 def logged_in(stranger: dict[str, str], url: str, folder: Path) -> dict[str, str]:
-    """The same with a key for the server at ``url`` and the venv's ``python`` first, as activating it does."""
+    """The same with a key for the server at ``url``, and the venv's ``python`` first in PATH."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     env = {**surroundings(stranger), "WANDB_BASE_URL": url, "WANDB_API_KEY": KEY}
     return {**env, "PATH": path, "WANDB_DIR": str(folder)}

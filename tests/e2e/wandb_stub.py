@@ -33,7 +33,9 @@ class Stub(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def run(self, name: str) -> dict[str, Any]:
-        return self.runs.setdefault(name, {"config": {}, "rows": {}, "summary": {}, "exit": None, "sweep": None})
+        return self.runs.setdefault(
+            name, {"config": {}, "rows": {}, "summary": {}, "exit": None, "sweep": None}
+        )
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """History in the order of the file stream's own offsets."""
