@@ -55,9 +55,7 @@ def caption(summary: dict[str, Any]) -> str:
 def closing(console: Console, summary: dict[str, Any], folder: Path) -> None:
     """The result and where everything is."""
     s = summary
-    colour = {"finished": "green", "diverged": "yellow", "stopped": "yellow", "paused": "yellow"}.get(
-        s["status"], "red"
-    )
+    colour = {"finished": "green", "diverged": "yellow", "stopped": "yellow", "paused": "yellow"}.get(s["status"], "red")
     table = Table(
         show_header=True, header_style="bold", title=f"{s['name']} / {s['algorithm']} / seed {s['seed']}"
     )
