@@ -99,7 +99,8 @@ class Job:
             raise
         finally:
             if self.log.record is not None:
-                self.log.record.finish(ended, failed=ended["status"] not in summary.WELL)
+                wanted = ended["status"] == "stopped" and in_sweep_agent()  # by early_terminate
+                self.log.record.finish(ended, failed=ended["status"] not in summary.WELL and not wanted)
         report.closing(self.console, ended, self.folder)
         return RunResult(self.folder, ended)
 
