@@ -1,6 +1,7 @@
 """The paper's theorems as a diagnostic: conditions, bounds, rates, and a quadratic to hold them against."""
 
-from fedgm.theory.bounds import corollary, diagnose, theorem1, theorem2, theorem3
+from fedgm.theory.autonomous import corollary, theorem3
+from fedgm.theory.bounds import diagnose, theorem1, theorem2
 from fedgm.theory.estimate import Estimate, Spread, gradient_spread, measure
 from fedgm.theory.hessian import Curvature, hessian_norm
 from fedgm.theory.quadratic import Quadratic, make_quadratic, simulate, simulate_autonomous

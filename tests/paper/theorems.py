@@ -8,8 +8,8 @@ from fedgm.server import Plan, multistage
 from fedgm.theory import Problem, Setting, corollary, render, theorem1, theorem2, theorem3, theory_stages
 
 THEOREMS = [theorem1, theorem2, theorem3, corollary]
-PROBLEM = Problem(L=2, sigma_l=2, sigma_g=3, f0_minus_fstar=17)
-# W1 = 2 * .5 * .5 / .5 = 1 = 1 * (2/3) * .5 / (1/3);  W2 = 2 * 2 = 4 * 1
+PROBLEM = Problem(L=2, sigma_l=2, sigma_g=3, f0_minus_fstar=17, sigma_max=3)
+# W1 = 2 * .5 * .5 / .5 = 1 = 1 * (2/3) * .5 / (1/3);  W2 = 2 * 2 = 4 * 1;  C_b = .5 / (1/3) = 1.5
 SETTING = Setting(
     n=10,
     m=4,
