@@ -6,8 +6,10 @@ from fedgm.theory.estimate import Estimate, Spread, gradient_spread, measure
 from fedgm.theory.hessian import Curvature, hessian_norm
 from fedgm.theory.quadratic import Quadratic, make_quadratic, simulate, simulate_autonomous
 from fedgm.theory.report import render, verdict
+from fedgm.theory.scope import Training, require_covered
 from fedgm.theory.setting import Problem, Setting, Symbols, TheoryStage, symbols, theory_stages
 from fedgm.theory.statement import Bound, Condition, Rate, Report, Variant, rate
+from fedgm.theory.work import Work, arrives_uniformly, local_work
 
 __all__ = [
     "Bound",
@@ -22,15 +24,20 @@ __all__ = [
     "Spread",
     "Symbols",
     "TheoryStage",
+    "Training",
     "Variant",
+    "Work",
+    "arrives_uniformly",
     "corollary",
     "diagnose",
     "gradient_spread",
     "hessian_norm",
+    "local_work",
     "make_quadratic",
     "measure",
     "rate",
     "render",
+    "require_covered",
     "simulate",
     "simulate_autonomous",
     "symbols",

@@ -156,7 +156,11 @@ def rate(theorem: str, setting: Setting, variant: Variant = "corrected") -> Rate
         if drawn
         else ("1/sqrt(m K T)", "the noise", 1 / sqrt(setting.m * s.phi1 * s.T))
     )
-    parts = [first, ("tau^2/T", "the delay", setting.tau**2 / s.T), ("K^2/T", "the local drift", s.phi2 / s.T)]
+    parts = [
+        first,
+        ("tau^2/T", "the delay", setting.tau**2 / s.T),
+        ("K^2/T", "the local drift", s.phi2 / s.T),
+    ]
     text = " + ".join(f"O({order})" for order, _, _ in parts)
     order, name, _ = max(parts, key=lambda part: part[2])
     regime, total = f"{order}, {name}, dominates at T = {s.T}", sum(part[2] for part in parts)

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from fedgm.server import Momentum
-from fedgm.theory.stability import IDEAL, LARGEST, READINGS, Reading, largest_eta, radius, response, transition
+from fedgm.theory.stability import (
+    IDEAL,
+    LARGEST,
+    READINGS,
+    Reading,
+    largest_eta,
+    radius,
+    response,
+    transition,
+)
 
 BY_NAME = {reading.name: reading for reading in READINGS}
 
@@ -96,6 +105,8 @@ def test_a_run_shrinks_below_the_limit_and_grows_above_it(name):
         sizes.append(max(abs(x) for x in past))
     assert sizes[0] < 1e-3
     assert sizes[1] > 1e3
-    assert radius(reading, Momentum(0.95 * limit, beta, nu)) < 1 < radius(
-        reading, Momentum(1.05 * limit, beta, nu)
+    assert (
+        radius(reading, Momentum(0.95 * limit, beta, nu))
+        < 1
+        < radius(reading, Momentum(1.05 * limit, beta, nu))
     )
