@@ -71,9 +71,9 @@ def diagnose(problem: Problem, setting: Setting, variant: Variant = "corrected")
 
 def _synchronous(setting: Setting) -> tuple[Condition, ...]:
     """Alg. 3: no delay and one K. Where both are met, there is nothing to say."""
-    spread = [K for K, p in setting.K_law if p > 0] or [setting.K]
+    counts = [K for K, p in setting.K_law if p > 0] or [setting.K]
     asked = (
         Condition("no delay: Theorem 3 has delays", setting.tau, 0, "tau"),
-        Condition("one K for all: Theorem 3 has several", max(spread), min(spread), "the largest K"),
+        Condition("one K for all: Theorem 3 has several", max(counts), min(counts), "the largest K"),
     )
     return tuple(c for c in asked if not c.holds)

@@ -48,8 +48,8 @@ class Setting:
     """``m`` of ``n`` clients a round, ``K`` local steps of rate ``eta_l``, the stages of the server.
 
     ``tau`` is the largest delay, and ``K_law`` the (K, probability) pairs of the autonomous case
-    (Alg. 4); an empty law means that every client makes ``K`` steps. ``notes`` say where a run is only
-    nearly of this form.
+    (Alg. 4); an empty law means that every client makes ``K`` steps. ``spread`` is the smallest and the
+    largest w_i K_i: an update enters the mean as w_i K_i times delta_i/K_i. ``notes`` say what was simplified.
     """
 
     n: int
@@ -59,6 +59,7 @@ class Setting:
     stages: Sequence[tuple[int, float, float, float]]
     tau: int = 0
     K_law: Sequence[tuple[int, float]] = ()
+    spread: tuple[float, float] = (1.0, 1.0)
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

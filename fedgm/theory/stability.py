@@ -1,17 +1,17 @@
 """How large eta may be before the mean of Alg. 4 grows: a linear model of delay, local work and momentum.
 
-In a direction of curvature lambda, with the minimum at 0, an epoch of k local steps multiplies a client's x by
-q = (1 - eta_l lambda)^k: near 1 where f is flat, 0 where it is steep. A client that starts from x_{t-tau} and
-trains for e epochs returns q^e x_{t-tau}, so its delta is
+In a direction of curvature lambda, with the minimum at 0, an epoch of k local steps multiplies a client's x
+by q = (1 - eta_l lambda)^k: near 1 where f is flat, 0 where it is steep. A client that starts from x_{t-tau}
+and trains for e epochs returns q^e x_{t-tau}, so its delta is
 
     (1 - q^e) x_{t-tau}         measured from where it started (``anchor: start``)
     x_t - q^e x_{t-tau}         measured from the current model (``anchor: current``)
 
 tau is uniform in 0..delay-1, e uniform in its range, and w_e normalises uneven work. Their mean is
-D_t = sum_tau a_tau x_{t-tau}, to which the server applies Eq. 2. Since tau and e are drawn independently of x,
+D_t = sum_tau a_tau x_{t-tau}, to which the server applies Eq. 2. tau and e are drawn independently of x, so
 E x_t follows exactly this recursion; noise and the clients' differences add to x_t without changing it.
-It is stable in a direction if the matrix that takes (x_t, ..., x_{t-delay+1}, d_t) one round further has all its
-eigenvalues inside the unit circle.
+It is stable in a direction if the matrix that takes (x_t, ..., x_{t-delay+1}, d_t) one round further has all
+its eigenvalues inside the unit circle.
 
     python -m fedgm.theory.stability        # the tables of docs/momentum.md
 """
@@ -34,7 +34,7 @@ LARGEST = 20.0  # etas above it are not looked at
 
 @dataclass(frozen=True)
 class Reading:
-    """How a delta comes about; the defaults are the synchronous Alg. 3, where every client trains 3 epochs."""
+    """How a delta comes about; the defaults are the synchronous Alg. 3 with 3 local epochs."""
 
     name: str
     delay: int = 1

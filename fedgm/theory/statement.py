@@ -101,8 +101,15 @@ def state(
     bound = Bound(first, Pl * problem.sigma_l**2, Pg * problem.sigma_g**2)
     ours = OURS if variant == "corrected" and key != "1" else ""
     notes = tuple(text for text in (note, ours, *setting.notes) if text)
-    asked = (*conditions, *stagewise(setting))
+    asked = (*conditions, *_alike(setting), *stagewise(setting))
     return Report(name, variant, setting, asked, bound, rate(key, setting, variant), notes)
+
+
+def _alike(setting: Setting) -> tuple[Condition, ...]:
+    """f is the plain mean over clients; an update that counts more makes it another function."""
+    low, high = setting.spread
+    one = Condition("updates count alike, one w_i K_i for all", high, low, "the largest w_i K_i")
+    return () if one.holds else (one,)
 
 
 def drawn_variance(setting: Setting) -> float:

@@ -102,7 +102,7 @@ def test_corollary_by_hand():
     # 3*4*2*9*4*4 = 3456;  2*2*(8 + 1 + 3) = 48;  48^2 + 4*3456 = 16128
     assert limits(printed) == pytest.approx([1 / 48, sqrt(1 / 38880)])
     assert limits(corrected) == pytest.approx([1 / 48, sqrt(1 / 51840), (sqrt(16128) - 48) / 6912])
-    # 20 -> 30: .054;  4 -> 6: .0972;  120 -> 180: .81, and 6 more.  The corollary prints its last term with T.
+    # 20 -> 30: .054;  4 -> 6: .0972;  120 -> 180: .81, and 6 more.  The last term is printed with T.
     by_hand = (850, 4 * (0.054 + 6 * (0.0972 + 0.12 + 0.03 + 0.1) / 24), 9 * 6.81)
     assert terms(printed) == pytest.approx(by_hand)
     assert terms(corrected) == pytest.approx(by_hand)

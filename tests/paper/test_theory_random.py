@@ -1,4 +1,4 @@
-"""200 random quadratics at the largest eta_l allowed: no corrected bound is exceeded, the printed Theorem 3 is."""
+"""200 random quadratics at the largest eta_l: no corrected bound is exceeded, the printed Theorem 3 is."""
 
 from dataclasses import replace
 

@@ -55,8 +55,8 @@ def test_without_delay_it_is_the_formula_of_quasi_hyperbolic_momentum(beta, nu):
 
 @pytest.mark.parametrize("delay", [2, 5, 10])
 def test_fedavg_with_delay_is_the_formula_of_a_moving_average(delay):
-    # z - 1 = -(a/delay) (1 + z^-1 + ... + z^-(delay-1)) has |z| = 1 at the angle pi/delay and a = 2 delay sin^2.
-    # With start/none a = eta where it is steep; with start/reference eta times 3 (1 + 1/2 + ... + 1/6)/6 = 1.225.
+    # z - 1 = -(a/delay) (1 + 1/z + ... + z^(1-delay)) has |z| = 1 at angle pi/delay, where a = 2 delay sin^2.
+    # Where f is steep, a = eta with start/none; start/reference has 3 (1 + 1/2 + ... + 1/6)/6 = 1.225 of it.
     expected = 2 * delay * sin(pi / (2 * delay)) ** 2
     assert largest_eta(Reading("", delay, (1, 6)), 0, 0) == pytest.approx(expected, abs=1e-5)
     reference = Reading("", delay, (1, 6), "reference")

@@ -65,7 +65,7 @@ class Case(NamedTuple):
 
 
 def random_case(number):
-    """Clients that differ by heavy tails, with or without noise, at the minimum (odd numbers) or away from it."""
+    """Clients that differ by heavy tails, with noise or not, from the minimum (odd numbers) or from afar."""
     rng = generator(number, "random-case")
     n, dim = int(rng.integers(2, 13)), int(rng.integers(1, 5))
     a = np.exp(rng.uniform(-2, 2)) * rng.uniform(0.05, 1, dim)
@@ -76,7 +76,8 @@ def random_case(number):
     beta, nu = float(rng.uniform(0, 0.9)), float(rng.uniform(0, 1))
     law = {int(K): 1.0 for K in rng.integers(1, 9, 3)}
     setting = Setting(
-        n, int(rng.integers(1, n + 1)), int(rng.integers(1, 9)), 1.0, staged(42, [eta * fall for fall in falls], beta, nu),
+        n, m=int(rng.integers(1, n + 1)), K=int(rng.integers(1, 9)), eta_l=1.0,
+        stages=staged(42, [eta * fall for fall in falls], beta, nu),
         tau=int(rng.integers(0, 5)), K_law=[(K, 1 / len(law)) for K in law],
     )  # fmt: skip
     arrival = rng.uniform(0, 1, n) ** 4 + 1e-3
