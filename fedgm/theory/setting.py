@@ -49,7 +49,7 @@ class Setting:
 
     ``tau`` is the largest delay, and ``K_law`` the (K, probability) pairs of the autonomous case
     (Alg. 4); an empty law means that every client makes ``K`` steps. ``spread`` is the smallest and the
-    largest w_i K_i: an update enters the mean as w_i K_i times delta_i/K_i. ``notes`` say what was simplified.
+    largest w_i K_i: an update counts as w_i K_i times delta_i/K_i. ``notes`` say what was simplified.
     """
 
     n: int

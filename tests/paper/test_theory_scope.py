@@ -122,6 +122,7 @@ def test_what_no_theorem_covers_is_refused_with_every_reason(overrides, reasons)
     assert "Theorem" not in result.output  # no verdict
 
 
+@pytest.mark.filterwarnings("ignore:algorithm.nu=1.2 lies outside")
 def test_nu_outside_the_unit_interval_is_refused_by_theorem_3_alone():
     wild = [*TINY, *EQUAL, "algorithm.nu=1.2", "participation=autonomous"]
     refused = theory(*wild)
