@@ -20,7 +20,10 @@ NOT_IDENTITY = (
     "data.source.root",
 )  # fmt: skip
 # Key -> the value that versions without it implied: at that value it is left out.
-ADDED: dict[str, Any] = {"participation.anchor": "start"}
+ADDED: dict[str, Any] = {
+    "participation.anchor": "start",
+    "participation.age": "client",
+}
 # Key now -> key as stored runs have it.
 RENAMED: dict[str, str] = {}
 # Start of a `_target_` now -> as stored runs have it.
