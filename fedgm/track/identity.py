@@ -23,6 +23,7 @@ NOT_IDENTITY = (
 ADDED: dict[str, Any] = {
     "participation.anchor": "start",
     "participation.age": "client",
+    "algorithm.bias_correction": False,
 }
 # Key now -> key as stored runs have it.
 RENAMED: dict[str, str] = {}
