@@ -22,6 +22,7 @@ from fedgm.errors import ConfigError, require
 from fedgm.lightning import MisconfigurationException, pl
 from fedgm.loop import FederatedLoop
 from fedgm.participation import Participation
+from fedgm.participation.normalize import effective_steps
 from fedgm.parts import build, check
 from fedgm.server import Plan, ServerRule
 from fedgm.track.checkpoint import AtomicCheckpointIO
@@ -52,11 +53,26 @@ def _require_fitting(config: RunConfig) -> None:
     require(client != "scaffold" or plain, "client", client, allowed, "local.optimizer=sgd, or client=plain")
     allowed = "its correction would be added to scaled gradients"
     require(client == "plain" or not mixed, "client", client, allowed, "trainer.precision=bf16-mixed")
+    _require_fednova(config)
     uniform = config.clients.weights == "uniform"
     nova = config.participation.get("normalize") == "fednova"
     allowed = "uniform: FedNova and MIFA are written for the plain mean"
     ok = uniform or not (nova or client == "mifa")
     require(ok, "clients.weights", config.clients.weights, allowed, "clients.weights=uniform")
+
+
+def _require_fednova(config: RunConfig) -> None:
+    """Refuse local optimisers whose a_i FedNova's formulas do not give."""
+    if config.participation.get("normalize") != "fednova":
+        return
+    name = config.local.optimizer
+    options = config.local.optimizers[name]
+    known = options["_target_"] == "torch.optim.SGD" and not (
+        options.get("nesterov") or options.get("dampening")
+    )
+    allowed = "sgd, with momentum and client=fedprox at most: FedNova's a_i is not known for another"
+    hint = "local.optimizer=sgd, or participation.normalize=none"
+    require(known, "local.optimizer", name, allowed, hint)
 
 
 def load_federation(config: RunConfig) -> Federation:
@@ -94,6 +110,9 @@ def build_participation(config: RunConfig, clients: Federation) -> Participation
     local = config.local
     offer = {
         "steps": lambda client, epochs: clients.steps_of(client, local.batch_size, epochs, local.unit),
+        "effective": partial(
+            effective_steps, momentum=local.momentum, pull=local.lr * config.client.get("mu", 0.0)
+        ),
         "labels": lambda client: clients.train_labels.numpy()[clients.partition.indices(client)],
     }
     return build(config.participation, "participation", offer)

@@ -65,7 +65,7 @@ class FederatedLoop(FitLoop):
         self._require_supported()
         super().on_run_start()
         self.weights = FlatWeights(self.module)
-        self.history.push(self.weights.read())
+        self.history.push(self.weights.read(), self.shared)
         self.clients = CohortTrainer(
             self.trainer, self.federation, self.settings, self.rule, self.store, self.weights
         )
@@ -78,18 +78,17 @@ class FederatedLoop(FitLoop):
         started, t = time.perf_counter(), rounds_done(self.trainer) + 1
         tasks, x_t = self.participation.tasks(t), self.history[0]
         try:
-            self.shared = {name: value.to(x_t.x.device) for name, value in self.shared.items()}
-            cohort = self.clients.train(tasks, t, self.history, self.shared, self.participation.anchor)
+            cohort = self.clients.train(tasks, t, self.history, self.participation.anchor)
         finally:
             self.weights.write(x_t)  # a round is a transaction: until the server steps, x_t stands
         self._require_returned(tasks, cohort, t)
         m, n = len(tasks) - len(cohort.nonfinite), self.federation.count
-        shared, delta = self.rule.server(self.shared, cohort.mean.message, cohort.mean.delta, m, n)
+        shared, delta = self.rule.server(self.history.shared(0), cohort.mean.message, cohort.mean.delta, m, n)
         update = ServerUpdate(t, x_t.x, delta)
         self._call_server_update(update)
         self._require_finite(update.x, t)
         self.shared, x_next = shared, Snapshot(update.x, cohort.mean.buffers, cohort.mean.counters)
-        self.history.push(x_next)
+        self.history.push(x_next, self.shared)
         self.weights.write(x_next)
         trained = time.perf_counter()
         if due := t % self.settings.eval_every == 0 or t == self.max_epochs:

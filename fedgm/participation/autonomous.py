@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from fedgm.draws import generator
 from fedgm.errors import require
 from fedgm.participation.epochs import draw_epochs, epoch_range
-from fedgm.participation.normalize import Normalize, weights
+from fedgm.participation.normalize import Effective, Normalize, weights
 from fedgm.participation.samplers import Sampler
 from fedgm.participation.task import Anchor, ClientTask, Steps, step_per_epoch
 
@@ -45,6 +45,7 @@ class Autonomous:
     anchor: Anchor = "start"
     age: Age = "client"
     steps: Steps | None = None
+    effective: Effective | None = None
 
     def __post_init__(self) -> None:
         key = "participation.delay"
@@ -60,7 +61,8 @@ class Autonomous:
         """The working clients of round ``t``."""
         workers = [worker for worker in self._cohort(t) if worker.epochs > 0]
         steps = [(self.steps or step_per_epoch)(*worker) for worker in workers]
-        factors = weights(self.normalize, [worker.epochs for worker in workers], steps, self.reference)
+        epochs = [worker.epochs for worker in workers]
+        factors = weights(self.normalize, epochs, steps, self.reference, self.effective)
         return [
             ClientTask(client, self._staleness(t, client), epochs, weight)
             for (client, epochs), weight in zip(workers, factors, strict=True)
