@@ -19,6 +19,7 @@ from fedgm.errors import FedGMError
 from fedgm.files import write_atomically
 from fedgm.lightning import pl
 from fedgm.loop import rounds_done
+from fedgm.rates import require_rates_unset
 from fedgm.server import Plan, ServerRule
 from fedgm.track import checkpoint, curves, report, rows, summary
 from fedgm.track.folder import create, identity, locate
@@ -47,6 +48,7 @@ def execute(cfg: DictConfig, overrides: Sequence[str], console: Console, alone: 
     """Run the job, continue it, or report that it is done; ``alone`` is False in a multirun."""
     config = validate(cfg)
     rule, plan = assemble.build_server(config)
+    require_rates_unset(config, rule, overrides)
     resolve_mode(config.track.mode)
     folder = locate(cfg, overrides)
     create(folder)

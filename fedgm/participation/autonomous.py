@@ -83,5 +83,8 @@ class Autonomous:
         raise AssertionError("unreachable: high >= 1, so some attempt has a worker")
 
     def _staleness(self, t: int, client: int) -> int:
-        own = {"client": ("staleness", t, client), "round": ("staleness-of-round", t)}
-        return int(generator(self.seed, *own[self.age]).integers(min(self.delay, t)))
+        draws = {
+            "client": generator(self.seed, "staleness", t, client),
+            "round": generator(self.seed, "staleness-of-round", t),
+        }
+        return int(draws[self.age].integers(min(self.delay, t)))

@@ -22,9 +22,9 @@ RULES: dict[Normalize, Rule] = {
 def effective_steps(steps: int, momentum: float = 0.0, pull: float = 0.0) -> float:
     """FedNova's |a_i|_1: how far ``steps`` local steps go, in units of eta_l times a gradient.
 
-    Entry j of a_i is how much of a gradient is in the delta j steps later. Local momentum rho (as torch writes
-    it) has (1 - rho^j) / (1 - rho); FedProx, with ``pull`` = eta_l mu, has (1 - pull)^(j-1). Both together
-    follow from one recursion, and plain SGD has 1, so that the sum is K.
+    Entry j of a_i is how much of a gradient is in the delta j steps later. Local momentum rho (as torch has
+    it) gives (1 - rho^j) / (1 - rho); FedProx, with ``pull`` = eta_l mu, gives (1 - pull)^(j-1). One recursion
+    has both, and plain SGD with entries 1 and sum K.
     """
     moved, speed, total = 0.0, 0.0, 0.0
     for j in range(steps):
@@ -45,7 +45,7 @@ def weights(
 
     ``reference`` is K_ref,i / K_i, K_ref,i being what *this* client does in ``reference`` epochs: exactly 1.0
     when the two are equal, so that Alg. 4 without delay is Alg. 3 bit for bit. ``steps`` is Alg. 4 as
-    printed, delta / K_i. ``fednova`` is mean_j a_j / a_i, with a_i = ``effective`` (K_i), or K_i where there is
-    none: every client counts alike, and the mean step keeps its length.
+    printed, delta / K_i. ``fednova`` is mean_j a_j / a_i, with a_i = ``effective`` (K_i), or K_i without it:
+    every client counts alike, and the mean step keeps its length.
     """
     return RULES[how](epochs, steps, reference, [effective(k) if effective else k for k in steps])

@@ -14,9 +14,10 @@ from fedgm.server.rule import Hyper, State
 class QHAdam(Forgetting):
     """Adam with FedGM's discount on both moments.
 
-    ``x -= eta ((1-nu1) D + nu1 d') / (sqrt((1-nu2) D^2 + nu2 v') + tau)``. With ``bias_correction``, as in its
-    paper, v_0 = 0, d' = d / (1-beta1^t) and v' = v / (1-beta2^t): nu1 = nu2 = 1 is Adam. Without it v_0 = tau^2,
-    d' = d and v' = v, as in the rules of Reddi 2021: nu1 = nu2 = 1 is FedAdam.
+    ``x -= eta ((1-nu1) D + nu1 d') / (sqrt((1-nu2) D^2 + nu2 v') + tau)``.
+
+    With ``bias_correction``, as in its paper, v_0 = 0, d' = d / (1-beta1^t) and v' = v / (1-beta2^t), so that
+    nu1 = nu2 = 1 is Adam. Without it v_0 = tau^2, d' = d and v' = v, so that nu1 = nu2 = 1 is FedAdam.
     """
 
     nu1: float

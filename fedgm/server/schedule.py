@@ -86,7 +86,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Multistage:
-    """Stages at the given etas; lengths and betas follow from Eq. 3."""
+    """Stages at the given etas, for FedGM's family alone; lengths and betas follow from Eq. 3."""
 
     etas: Sequence[float]
 
@@ -96,6 +96,9 @@ class Multistage:
         ok = bool(etas) and all(0 < eta < inf for eta in etas) and etas == sorted(etas, reverse=True)
         hint = "schedule.etas=[2.0,1.0,0.5]"
         require(ok, "schedule.etas", etas, "positive numbers that never increase (Eq. 3)", hint)
+        family = isinstance(rule, GeneralMomentum)
+        allowed = "a schedule other than multistage: Eq. 3 is about eta, beta and nu, which this algorithm has not"
+        require(family, "schedule", "multistage", allowed, "schedule=stages, or algorithm=fedgm")
         lengths = stage_lengths(rounds, etas)
         hypers = [rule.follow(eta, first=etas[0]) for eta in etas]
         return Plan(tuple(Stage(n, hyper) for n, hyper in zip(lengths, hypers, strict=True)))

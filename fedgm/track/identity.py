@@ -40,6 +40,11 @@ CHANGED: dict[str, Callable[[dict[str, Any]], bool]] = {
         run["participation"].get("normalize") == "fednova"
         and bool(run["local"]["momentum"] or run["client"].get("mu"))
     ),
+    # Under `stages`, etas multiply the eta of a rule outside FedGM's family instead of replacing it.
+    "schedule.version": lambda run: (
+        run["schedule"]["_target_"] == "fedgm.server.stages.Stages"
+        and not run["algorithm"]["_target_"].startswith(("fedgm.server.GeneralMomentum", "fedgm.server.schemes."))
+    ),
 }
 SEED = -(2**62)  # stands for the run's seed in keys that follow it; no seed may be negative
 

@@ -90,7 +90,7 @@ def stale_scaffold(run):
     clients, plan = rounds(run)
     net, n = linear(), run.clients.count
     zero = torch.zeros_like(flat(net))
-    models, c, own = [flat(net)], [zero], {i: zero for i in range(n)}
+    models, c, own = [flat(net)], [zero], dict.fromkeys(range(n), zero)
     for t, tasks in plan:
         deltas, changes = [], []
         for task in tasks:
@@ -107,7 +107,7 @@ def stale_scaffold(run):
 
 def test_scaffold_under_staleness_uses_the_control_variate_of_the_stale_model(tmp_path):
     run = configured("client=scaffold", "participation=autonomous", "participation.delay=3", "rounds=8")
-    module, loop = fit(run, tmp_path)
+    module, _ = fit(run, tmp_path)
     assert torch.allclose(flat(module), stale_scaffold(run), atol=5e-6)
     assert any(task.staleness for _, tasks in rounds(run)[1] for task in tasks)
 

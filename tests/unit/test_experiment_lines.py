@@ -1,4 +1,4 @@
-"""The lines that `-m +experiment=...` runs are those of the figure, each read from the composed configuration."""
+"""The lines that `-m +experiment=...` runs are those of the figure."""
 
 import pytest
 import yaml
