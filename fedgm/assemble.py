@@ -24,7 +24,9 @@ from fedgm.loop import FederatedLoop
 from fedgm.participation import Participation
 from fedgm.participation.normalize import effective_steps
 from fedgm.parts import build, check
-from fedgm.server import Plan, ServerRule
+from fedgm.server import Plan, Schedule, ServerRule
+from fedgm.server.rule import Averages, SeesNorms
+from fedgm.server.schedule_free import require_its_schedule
 from fedgm.track.checkpoint import AtomicCheckpointIO
 from fedgm.workers import FederatedDDP
 
@@ -35,7 +37,10 @@ for _name in ("pytorch_lightning", "lightning_fabric", "lightning.fabric"):
 def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     """The server rule and the plan of its hyperparameters; cheap, so it comes before anything is loaded."""
     rule: ServerRule = build(config.algorithm, "algorithm")
-    plan: Plan = build(config.schedule, "schedule").plan(config.rounds, rule)
+    schedule: Schedule = build(config.schedule, "schedule")
+    require_its_schedule(rule, schedule, config.schedule["name"])
+    plan = schedule.plan(config.rounds, rule)
+    _require_known_to(rule, config)
     check(config.participation, "participation")
     check(config.client, "client")
     _require_fitting(config)
@@ -43,6 +48,18 @@ def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     local = config.local
     check(local.optimizers[local.optimizer], f"local.optimizers.{local.optimizer}", given={"params"})
     return rule, plan
+
+
+def _require_known_to(rule: ServerRule, config: RunConfig) -> None:
+    """Refuse what this server rule has no answer to."""
+    point = config.eval.point
+    allowed = "sent: this algorithm has no averaged point"
+    require(point == "sent" or isinstance(rule, Averages), "eval.point", point, allowed, "eval.point=sent")
+    client = config.client["name"]
+    allowed = (
+        "a rule whose D is the mean of the cohort: this algorithm compares D with the norms of its clients"
+    )
+    require(client != "mifa" or not isinstance(rule, SeesNorms), "client", client, allowed, "client=plain")
 
 
 def _require_fitting(config: RunConfig) -> None:
@@ -179,6 +196,7 @@ def fit(
         lr=config.local.lr,
         nonfinite=config.clients.nonfinite,
         loss_limit=config.eval.loss_limit or math.inf,
+        eval_point=config.eval.point,
     )
     rule = build_rule(config)
     loop = FederatedLoop(trainer, clients, build_participation(config, clients), settings, rule, store)

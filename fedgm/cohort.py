@@ -37,6 +37,7 @@ class RoundSettings:
     lr: float = 0.01
     nonfinite: str = "stop"
     loss_limit: float = math.inf
+    eval_point: str = "sent"
 
 
 class Cohort(NamedTuple):
@@ -48,6 +49,13 @@ class Cohort(NamedTuple):
     def total(self, column: str) -> float:
         """Sum over the clients, in a fixed order."""
         return self.table[column].sum().item()
+
+    @property
+    def squared(self) -> float:
+        """Mean of |D_i|^2, by the clients' shares; the table has (share_i |D_i|)^2."""
+        good = self.table["finite"] > 0
+        squared, share = self.table["squared"][good], self.table["share"][good]
+        return (squared / share).sum().item() / share.sum().item()
 
     @property
     def nonfinite(self) -> list[int]:

@@ -96,8 +96,10 @@ class Eval:
     batch_size: int = MISSING
     train_samples: int = MISSING
     loss_limit: float | None = MISSING
+    point: str = "sent"
 
     def __post_init__(self) -> None:
+        _one_of("eval.point", self.point, "sent", "average")
         _positive("eval.loss_limit", self.loss_limit, 10000)
         _at_least("eval.every", self.every, 1, 5)
         _at_least("eval.batch_size", self.batch_size, 1, 100)

@@ -84,7 +84,7 @@ class FederatedLoop(FitLoop):
         self._require_returned(tasks, cohort, t)
         m, n = len(tasks) - len(cohort.nonfinite), self.federation.count
         shared, delta = self.rule.server(self.history.shared(0), cohort.mean.message, cohort.mean.delta, m, n)
-        update = ServerUpdate(t, x_t.x, delta)
+        update = ServerUpdate(t, x_t.x, delta, cohort.squared)
         self._call_server_update(update)
         self._require_finite(update.x, t)
         self.shared, x_next = shared, Snapshot(update.x, cohort.mean.buffers, cohort.mean.counters)
@@ -92,7 +92,7 @@ class FederatedLoop(FitLoop):
         self.weights.write(x_next)
         trained = time.perf_counter()
         if due := t % self.settings.eval_every == 0 or t == self.max_epochs:
-            self._evaluate()
+            self._evaluate_at(x_next, update)
         self._count_server_step()
         self.row = self._row(t, tasks, cohort, update, due)
         self.row |= _times(started, trained, time.perf_counter(), due, cohort.total("samples"))
@@ -130,6 +130,16 @@ class FederatedLoop(FitLoop):
             if name.endswith("loss") and not (math.isfinite(value) and value <= self.settings.loss_limit):
                 self.diverged = self._above(name, value, rounds_done(self.trainer) + 1)
                 self.trainer.should_stop = True
+
+    def _evaluate_at(self, x_next: Snapshot, update: ServerUpdate) -> None:
+        """Evaluate what is sent or, with eval.point=average, the averaged point behind it."""
+        if self.settings.eval_point == "sent" or update.average is None:
+            return self._evaluate()
+        self.weights.write(x_next._replace(x=update.average()))
+        try:
+            return self._evaluate()
+        finally:
+            self.weights.write(x_next)
 
     def _call_server_update(self, update: ServerUpdate) -> None:
         """The hook that the FedGM callback, and any callback of yours, can have."""

@@ -21,7 +21,9 @@ def require_rates_unset(config: RunConfig, rule: ServerRule, overrides: Sequence
     for name in _typed(overrides):
         value = config.algorithm.get(name)
         if type(value) in (int, float) and _is_rate(config.algorithm, rule, name):
-            allowed = f"schedule={config.schedule['name']} takes eta from schedule.etas, so this would not be heard"
+            allowed = (
+                f"schedule={config.schedule['name']} takes eta from schedule.etas, so this would not be heard"
+            )
             hint = f"leaving algorithm.{name} out and setting schedule.etas, or schedule=constant"
             raise ConfigError(f"algorithm.{name}", value, allowed, hint)
 

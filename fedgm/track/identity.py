@@ -25,6 +25,7 @@ ADDED: dict[str, Any] = {
     "participation.anchor": "start",
     "participation.age": "client",
     "algorithm.bias_correction": False,
+    "eval.point": "sent",
 }
 # Key now -> key as stored runs have it.
 RENAMED: dict[str, str] = {}
@@ -43,7 +44,9 @@ CHANGED: dict[str, Callable[[dict[str, Any]], bool]] = {
     # Under `stages`, etas multiply the eta of a rule outside FedGM's family instead of replacing it.
     "schedule.version": lambda run: (
         run["schedule"]["_target_"] == "fedgm.server.stages.Stages"
-        and not run["algorithm"]["_target_"].startswith(("fedgm.server.GeneralMomentum", "fedgm.server.schemes."))
+        and not run["algorithm"]["_target_"].startswith(
+            ("fedgm.server.GeneralMomentum", "fedgm.server.schemes.")
+        )
     ),
 }
 SEED = -(2**62)  # stands for the run's seed in keys that follow it; no seed may be negative
