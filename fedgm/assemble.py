@@ -107,6 +107,8 @@ def load_federation(config: RunConfig) -> Federation:
         min_samples=data.min_samples,
         partition=data.partition,
         client_samples=data.client_samples,
+        shards=data.shards,
+        classes_per_client=data.classes_per_client,
         augment=data.augment,
         eval_train_samples=config.eval.train_samples,
     )

@@ -26,6 +26,8 @@ ADDED: dict[str, Any] = {
     "participation.age": "client",
     "algorithm.bias_correction": False,
     "eval.point": "sent",
+    "data.shards": 2,
+    "data.classes_per_client": 2,
 }
 # Key now -> key as stored runs have it.
 RENAMED: dict[str, str] = {}
