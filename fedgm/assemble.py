@@ -22,8 +22,11 @@ from fedgm.errors import ConfigError, require
 from fedgm.lightning import MisconfigurationException, pl
 from fedgm.loop import FederatedLoop
 from fedgm.participation import Participation
+from fedgm.participation.normalize import effective_steps
 from fedgm.parts import build, check
-from fedgm.server import Plan, ServerRule
+from fedgm.server import Plan, Schedule, ServerRule
+from fedgm.server.rule import Averages, SeesNorms
+from fedgm.server.schedule_free import require_its_schedule
 from fedgm.track.checkpoint import AtomicCheckpointIO
 from fedgm.workers import FederatedDDP
 
@@ -34,7 +37,10 @@ for _name in ("pytorch_lightning", "lightning_fabric", "lightning.fabric"):
 def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     """The server rule and the plan of its hyperparameters; cheap, so it comes before anything is loaded."""
     rule: ServerRule = build(config.algorithm, "algorithm")
-    plan: Plan = build(config.schedule, "schedule").plan(config.rounds, rule)
+    schedule: Schedule = build(config.schedule, "schedule")
+    require_its_schedule(rule, schedule, config.schedule["name"])
+    plan = schedule.plan(config.rounds, rule)
+    _require_known_to(rule, config)
     check(config.participation, "participation")
     check(config.client, "client")
     _require_fitting(config)
@@ -42,6 +48,18 @@ def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     local = config.local
     check(local.optimizers[local.optimizer], f"local.optimizers.{local.optimizer}", given={"params"})
     return rule, plan
+
+
+def _require_known_to(rule: ServerRule, config: RunConfig) -> None:
+    """Refuse what this server rule has no answer to."""
+    point = config.eval.point
+    allowed = "sent: this algorithm has no averaged point"
+    require(point == "sent" or isinstance(rule, Averages), "eval.point", point, allowed, "eval.point=sent")
+    client = config.client["name"]
+    allowed = (
+        "a rule whose D is the mean of the cohort: this algorithm compares D with the norms of its clients"
+    )
+    require(client != "mifa" or not isinstance(rule, SeesNorms), "client", client, allowed, "client=plain")
 
 
 def _require_fitting(config: RunConfig) -> None:
@@ -52,11 +70,26 @@ def _require_fitting(config: RunConfig) -> None:
     require(client != "scaffold" or plain, "client", client, allowed, "local.optimizer=sgd, or client=plain")
     allowed = "its correction would be added to scaled gradients"
     require(client == "plain" or not mixed, "client", client, allowed, "trainer.precision=bf16-mixed")
+    _require_fednova(config)
     uniform = config.clients.weights == "uniform"
     nova = config.participation.get("normalize") == "fednova"
     allowed = "uniform: FedNova and MIFA are written for the plain mean"
     ok = uniform or not (nova or client == "mifa")
     require(ok, "clients.weights", config.clients.weights, allowed, "clients.weights=uniform")
+
+
+def _require_fednova(config: RunConfig) -> None:
+    """Refuse local optimisers whose a_i FedNova's formulas do not give."""
+    if config.participation.get("normalize") != "fednova":
+        return
+    name = config.local.optimizer
+    options = config.local.optimizers[name]
+    known = options["_target_"] == "torch.optim.SGD" and not (
+        options.get("nesterov") or options.get("dampening")
+    )
+    allowed = "sgd, with momentum and client=fedprox at most: FedNova's a_i is not known for another"
+    hint = "local.optimizer=sgd, or participation.normalize=none"
+    require(known, "local.optimizer", name, allowed, hint)
 
 
 def load_federation(config: RunConfig) -> Federation:
@@ -74,6 +107,8 @@ def load_federation(config: RunConfig) -> Federation:
         min_samples=data.min_samples,
         partition=data.partition,
         client_samples=data.client_samples,
+        shards=data.shards,
+        classes_per_client=data.classes_per_client,
         augment=data.augment,
         eval_train_samples=config.eval.train_samples,
     )
@@ -94,6 +129,9 @@ def build_participation(config: RunConfig, clients: Federation) -> Participation
     local = config.local
     offer = {
         "steps": lambda client, epochs: clients.steps_of(client, local.batch_size, epochs, local.unit),
+        "effective": partial(
+            effective_steps, momentum=local.momentum, pull=local.lr * config.client.get("mu", 0.0)
+        ),
         "labels": lambda client: clients.train_labels.numpy()[clients.partition.indices(client)],
     }
     return build(config.participation, "participation", offer)
@@ -160,6 +198,7 @@ def fit(
         lr=config.local.lr,
         nonfinite=config.clients.nonfinite,
         loss_limit=config.eval.loss_limit or math.inf,
+        eval_point=config.eval.point,
     )
     rule = build_rule(config)
     loop = FederatedLoop(trainer, clients, build_participation(config, clients), settings, rule, store)

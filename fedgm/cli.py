@@ -15,7 +15,7 @@ COMMANDS = {
         "fedgm.grid.command:sweep",
         "Run a W&B sweep file without an account; resumable, several at once.",
     ),
-    "data": ("fedgm.data.command:data", "Fetch CIFAR-10 and show how it is split over clients."),
+    "data": ("fedgm.split:data", "Fetch a dataset; --show OVERRIDES draws the split of a run."),
     "convert": (
         "fedgm.server.command:convert",
         "Translate between the momentum conventions of papers and tools.",

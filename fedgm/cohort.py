@@ -11,7 +11,7 @@ from torch import Tensor
 from fedgm.aggregate import CohortMean, Mean, shares
 from fedgm.client.history import History
 from fedgm.client.local import train_locally
-from fedgm.client.rule import ClientRule, Local, State
+from fedgm.client.rule import ClientRule, Local
 from fedgm.client.store import ClientStore
 from fedgm.client.weights import FlatWeights, Snapshot
 from fedgm.data.federation import Federation
@@ -37,6 +37,7 @@ class RoundSettings:
     lr: float = 0.01
     nonfinite: str = "stop"
     loss_limit: float = math.inf
+    eval_point: str = "sent"
 
 
 class Cohort(NamedTuple):
@@ -48,6 +49,13 @@ class Cohort(NamedTuple):
     def total(self, column: str) -> float:
         """Sum over the clients, in a fixed order."""
         return self.table[column].sum().item()
+
+    @property
+    def squared(self) -> float:
+        """Mean of |D_i|^2, by the clients' shares; the table has (share_i |D_i|)^2."""
+        good = self.table["finite"] > 0
+        squared, share = self.table["squared"][good], self.table["share"][good]
+        return (squared / share).sum().item() / share.sum().item()
 
     @property
     def nonfinite(self) -> list[int]:
@@ -65,7 +73,7 @@ class CohortTrainer:
         self.trainer, self.federation, self.settings = trainer, federation, settings
         self.rule, self.store, self.weights = rule, store, weights
 
-    def train(self, tasks: list[ClientTask], t: int, history: History, shared: State, anchor: str) -> Cohort:
+    def train(self, tasks: list[ClientTask], t: int, history: History, anchor: str) -> Cohort:
         """Alg. 2 for each task. The table has a line per client, filled in by the worker that trained it.
 
         The other workers leave zeros there, so that their sum is exact in any order.
@@ -82,7 +90,8 @@ class CohortTrainer:
             self.weights.write(start)
             own = self.store.load(task.client, before=t) if self.store else {}
             own = {name: value.to(start.x.device) for name, value in own.items()}
-            local = Local(start.x, own, shared, self.settings.lr, self.weights.split)
+            fetched = history.shared(task.staleness)
+            local = Local(start.x, own, fetched, self.settings.lr, self.weights.split)
             result = train_locally(
                 self.trainer,
                 self._batches(task, t),

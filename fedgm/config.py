@@ -96,8 +96,10 @@ class Eval:
     batch_size: int = MISSING
     train_samples: int = MISSING
     loss_limit: float | None = MISSING
+    point: str = "sent"
 
     def __post_init__(self) -> None:
+        _one_of("eval.point", self.point, "sent", "average")
         _positive("eval.loss_limit", self.loss_limit, 10000)
         _at_least("eval.every", self.every, 1, 5)
         _at_least("eval.batch_size", self.batch_size, 1, 100)
@@ -133,12 +135,18 @@ class Data:
     path: str | None = MISSING
     root: str | None = MISSING
     source: Any = MISSING
+    shards: int = 2
+    classes_per_client: int = 2
 
     def __post_init__(self) -> None:
         allowed = "0 (one class per client), a positive number, or inf (IID)"
         _at_least("data.seed", self.seed, 0, 0)
         require(self.alpha >= 0, "data.alpha", self.alpha, allowed, "data.alpha=0.5")
-        _one_of("data.partition", self.partition, "dirichlet", "virtual")
+        _one_of(
+            "data.partition", self.partition, "dirichlet", "virtual", "shards", "classes", "quantity", "capped"
+        )
+        _at_least("data.shards", self.shards, 1, 2)
+        _at_least("data.classes_per_client", self.classes_per_client, 1, 2)
         _one_of("data.augment", self.augment, "none", "flip", "crop_flip")
         _at_least("data.min_samples", self.min_samples, 1, 10)
         _at_least("data.client_samples", self.client_samples, 1, 100)

@@ -65,7 +65,7 @@ class FederatedLoop(FitLoop):
         self._require_supported()
         super().on_run_start()
         self.weights = FlatWeights(self.module)
-        self.history.push(self.weights.read())
+        self.history.push(self.weights.read(), self.shared)
         self.clients = CohortTrainer(
             self.trainer, self.federation, self.settings, self.rule, self.store, self.weights
         )
@@ -78,22 +78,21 @@ class FederatedLoop(FitLoop):
         started, t = time.perf_counter(), rounds_done(self.trainer) + 1
         tasks, x_t = self.participation.tasks(t), self.history[0]
         try:
-            self.shared = {name: value.to(x_t.x.device) for name, value in self.shared.items()}
-            cohort = self.clients.train(tasks, t, self.history, self.shared, self.participation.anchor)
+            cohort = self.clients.train(tasks, t, self.history, self.participation.anchor)
         finally:
             self.weights.write(x_t)  # a round is a transaction: until the server steps, x_t stands
         self._require_returned(tasks, cohort, t)
         m, n = len(tasks) - len(cohort.nonfinite), self.federation.count
-        shared, delta = self.rule.server(self.shared, cohort.mean.message, cohort.mean.delta, m, n)
-        update = ServerUpdate(t, x_t.x, delta)
+        shared, delta = self.rule.server(self.history.shared(0), cohort.mean.message, cohort.mean.delta, m, n)
+        update = ServerUpdate(t, x_t.x, delta, cohort.squared)
         self._call_server_update(update)
         self._require_finite(update.x, t)
         self.shared, x_next = shared, Snapshot(update.x, cohort.mean.buffers, cohort.mean.counters)
-        self.history.push(x_next)
+        self.history.push(x_next, self.shared)
         self.weights.write(x_next)
         trained = time.perf_counter()
         if due := t % self.settings.eval_every == 0 or t == self.max_epochs:
-            self._evaluate()
+            self._evaluate_at(x_next, update)
         self._count_server_step()
         self.row = self._row(t, tasks, cohort, update, due)
         self.row |= _times(started, trained, time.perf_counter(), due, cohort.total("samples"))
@@ -131,6 +130,16 @@ class FederatedLoop(FitLoop):
             if name.endswith("loss") and not (math.isfinite(value) and value <= self.settings.loss_limit):
                 self.diverged = self._above(name, value, rounds_done(self.trainer) + 1)
                 self.trainer.should_stop = True
+
+    def _evaluate_at(self, x_next: Snapshot, update: ServerUpdate) -> None:
+        """Evaluate what is sent or, with eval.point=average, the averaged point behind it."""
+        if self.settings.eval_point == "sent" or update.average is None:
+            return self._evaluate()
+        self.weights.write(x_next._replace(x=update.average()))
+        try:
+            return self._evaluate()
+        finally:
+            self.weights.write(x_next)
 
     def _call_server_update(self, update: ServerUpdate) -> None:
         """The hook that the FedGM callback, and any callback of yours, can have."""

@@ -2,18 +2,19 @@
 
 import itertools
 import math
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fedgm.data import skew
 from fedgm.data.dataset import Dataset
-from fedgm.data.partition import Clients, Partition, VirtualPartition, dirichlet
+from fedgm.data.partition import Clients, VirtualPartition, dirichlet
 from fedgm.draws import generator
-from fedgm.errors import ConfigError, require
+from fedgm.errors import require
 
 Batch = tuple[Tensor, Tensor]
 AUGMENTATIONS = ("none", "flip", "crop_flip")
@@ -178,6 +179,33 @@ class Evaluation:
         return own._normalised(own.test_images[part], self._channels_last), own.test_labels[part]
 
 
+class Split(NamedTuple):
+    """What a partition may ask for, named as below ``data`` in the configuration."""
+
+    clients: int
+    alpha: float
+    seed: int
+    min_samples: int
+    client_samples: int | None
+    shards: int
+    classes_per_client: int
+
+
+def _virtual(labels: NDArray[np.int64], s: Split) -> Clients:
+    samples = s.client_samples or max(s.min_samples, len(labels) // s.clients)
+    return VirtualPartition(labels, s.clients, s.alpha, s.seed, samples)
+
+
+PARTITIONS: dict[str, Callable[[NDArray[np.int64], Split], Clients]] = {
+    "dirichlet": lambda labels, s: dirichlet(labels, s.clients, s.alpha, s.seed, s.min_samples),
+    "virtual": _virtual,
+    "shards": lambda labels, s: skew.shards(labels, s.clients, s.shards, s.seed, s.min_samples),
+    "classes": lambda labels, s: skew.classes(labels, s.clients, s.classes_per_client, s.seed, s.min_samples),
+    "quantity": lambda labels, s: skew.quantity(labels, s.clients, s.alpha, s.seed, s.min_samples),
+    "capped": lambda labels, s: skew.capped(labels, s.clients, s.alpha, s.seed, s.min_samples),
+}
+
+
 def federation(
     dataset: Dataset,
     *,
@@ -187,19 +215,24 @@ def federation(
     min_samples: int = 10,
     partition: str = "dirichlet",
     client_samples: int | None = None,
+    shards: int = 2,
+    classes_per_client: int = 2,
     augment: str = "none",
     eval_train_samples: int | None = None,
 ) -> Federation:
     """Split ``dataset`` over ``clients``; ``eval_train_samples`` images (None: all) measure ``train/*``."""
     labels = dataset.train_labels
-    split: Clients
-    if partition == "virtual":
-        samples = client_samples or max(min_samples, len(labels) // clients)
-        split = VirtualPartition(labels, clients, alpha, seed, samples)
-    elif partition == "dirichlet":
-        split = _dirichlet(labels, clients, alpha, seed, min_samples, client_samples)
-    else:
-        raise ConfigError("data.partition", partition, "dirichlet | virtual", "data.partition=dirichlet")
+    known = partition in PARTITIONS
+    require(known, "data.partition", partition, " | ".join(PARTITIONS), "data.partition=dirichlet")
+    require(
+        client_samples is None or partition == "virtual",
+        "data.client_samples",
+        client_samples,
+        f"with data.partition={partition} the split alone decides how many samples a client has",
+        "data.client_samples=null, or data.partition=virtual",
+    )
+    wanted = Split(clients, alpha, seed, min_samples, client_samples, shards, classes_per_client)
+    split = PARTITIONS[partition](labels, wanted)
     chosen = None
     if eval_train_samples is not None and eval_train_samples < len(labels):
         require(
@@ -211,21 +244,3 @@ def federation(
         )
         chosen = np.sort(generator(seed, "eval-train").choice(len(labels), eval_train_samples, replace=False))
     return Federation(dataset, split, augment=augment, eval_train=chosen)
-
-
-def _dirichlet(
-    labels: NDArray[np.int64],
-    clients: int,
-    alpha: float,
-    seed: int,
-    min_samples: int,
-    client_samples: int | None,
-) -> Partition:
-    require(
-        client_samples is None,
-        "data.client_samples",
-        client_samples,
-        "with data.partition=dirichlet the split alone decides how many samples a client has",
-        "data.client_samples=null, or data.partition=virtual",
-    )
-    return dirichlet(labels, clients, alpha, seed, min_samples)

@@ -9,6 +9,7 @@ its yaml.
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
@@ -21,11 +22,36 @@ NOT_IDENTITY = (
     "data.source.root",
 )  # fmt: skip
 # Key -> the value that versions without it implied: at that value it is left out.
-ADDED: dict[str, Any] = {"participation.anchor": "start"}
+ADDED: dict[str, Any] = {
+    "participation.anchor": "start",
+    "participation.age": "client",
+    "algorithm.bias_correction": False,
+    "eval.point": "sent",
+    "data.shards": 2,
+    "data.classes_per_client": 2,
+}
 # Key now -> key as stored runs have it.
 RENAMED: dict[str, str] = {}
 # Start of a `_target_` now -> as stored runs have it.
 MOVED: dict[str, str] = {}
+# Rules whose arithmetic changed for some runs alone, which then count as another version: (key, which runs).
+# `version: 2` in a yaml would part the others, too, from their stored results.
+CHANGED: dict[str, Callable[[dict[str, Any]], bool]] = {
+    # A stale client uses the control variate that it fetched with its model, not the newest.
+    "client.version": lambda run: run["client"]["name"] == "scaffold" and _stale(run["participation"]),
+    # FedNova's a_i of local momentum and FedProx instead of K_i.
+    "participation.version": lambda run: (
+        run["participation"].get("normalize") == "fednova"
+        and bool(run["local"]["momentum"] or run["client"].get("mu"))
+    ),
+    # Under `stages`, etas multiply the eta of a rule outside FedGM's family instead of replacing it.
+    "schedule.version": lambda run: (
+        run["schedule"]["_target_"] == "fedgm.server.stages.Stages"
+        and not run["algorithm"]["_target_"].startswith(
+            ("fedgm.server.GeneralMomentum", "fedgm.server.schemes.")
+        )
+    ),
+}
 SEED = -(2**62)  # stands for the run's seed in keys that follow it; no seed may be negative
 
 
@@ -40,10 +66,17 @@ def identity(cfg: DictConfig) -> str:
     for key, implied in ADDED.items():
         if _get(values, key) == implied:
             _pop(values, key)
+    for key in [key for key, holds in CHANGED.items() if holds(values)]:
+        _put(values, key, 2)
     for now, before in RENAMED.items():
         if (value := _pop(values, now)) is not None:
             _put(values, before, value)
     return hashlib.sha256(json.dumps(_plain(values), sort_keys=True).encode()).hexdigest()
+
+
+def _stale(participation: dict[str, Any]) -> bool:
+    """Whether a client may start from a past model."""
+    return participation.get("delay", 1) > 1 or participation.get("max_staleness", 0) > 0
 
 
 def _resolved(cfg: DictConfig) -> dict[str, Any]:
