@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fedgm.track import rows, summary
 from fedgm.track.lock import is_alive
@@ -41,6 +41,24 @@ def sweep(
     planned = work.load(file, overrides, seeds, output_dir, stored)
     planned.conclude(planned.run(workers or work.default_workers()))
     return pd.DataFrame(as_rows(planned.results))
+
+
+def reproduce(
+    figure: str = "all",
+    overrides: Sequence[str] = (),
+    *,
+    seeds: int | Sequence[int] = 3,
+    workers: int | None = None,
+    output_dir: str | Path = "outputs",
+    stored: str | Path | None = None,
+    out: str | Path | None = None,
+) -> list[dict[str, Any]]:
+    """Do what ``fedgm reproduce FIGURE`` does; returns what each verdict.json holds."""
+    from fedgm.paper.reproduce import reproduce as work
+
+    return work(
+        figure, overrides, seeds=seeds, workers=workers, output_dir=output_dir, stored=stored, out=out
+    )
 
 
 def load_runs(output_dir: str | Path = "outputs") -> "pd.DataFrame":

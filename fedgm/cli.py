@@ -15,6 +15,10 @@ COMMANDS = {
         "fedgm.grid.command:sweep",
         "Run a W&B sweep file without an account; resumable, several at once.",
     ),
+    "reproduce": (
+        "fedgm.paper.command:reproduce",
+        "A figure of the paper: run what is missing, draw it, judge its claims.",
+    ),
     "data": ("fedgm.split:data", "Fetch a dataset; --show OVERRIDES draws the split of a run."),
     "convert": (
         "fedgm.server.command:convert",

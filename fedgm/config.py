@@ -219,6 +219,7 @@ class RunConfig:
     paper_delay: int = MISSING
     winners: str | None = MISSING
     best: Any = MISSING
+    figure: Any = None  # fedgm/paper/figure.py reads it
     output_dir: str = MISSING
     rerun: bool = MISSING
     stop_after: int | None = MISSING

@@ -27,7 +27,6 @@ class TolerantSweeperConf:
     _target_: str = "hydra_plugins.fedgm_multirun.TolerantSweeper"
     max_batch_size: int | None = None
     params: dict[str, str] = field(default_factory=dict[str, str])
-    lines: list[str] = field(default_factory=list[str])  # of a figure: overrides of each, blank-separated
 
 
 ConfigStore.instance().store(group="hydra/sweeper", name="fedgm", node=TolerantSweeperConf, provider="fedgm")
@@ -36,9 +35,8 @@ ConfigStore.instance().store(group="hydra/sweeper", name="fedgm", node=TolerantS
 class TolerantSweeper(BasicSweeper):
     """Leaves out jobs that cannot be composed, runs the rest; ends with a table, and code 1 if any failed."""
 
-    def __init__(self, max_batch_size: int | None, params: dict[str, str], lines: list[str]) -> None:
+    def __init__(self, max_batch_size: int | None, params: dict[str, str]) -> None:
         super().__init__(max_batch_size, cast(Any, params))
-        self.lines = lines
         self._refused: list[tuple[str, str]] = []
 
     def split_arguments(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -48,11 +46,16 @@ class TolerantSweeper(BasicSweeper):
         assert self.hydra_context is not None
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
         jobs: list[list[str]] = []
-        for line in self.lines or [""]:
-            own = parser.parse_overrides(str(line).split())
+        for line in self._lines() or [""]:
+            own = parser.parse_overrides(line.split())
             [combinations] = BasicSweeper.split_arguments([*own, *overrides], None)
             jobs += [job for job in combinations if job not in jobs]
         return list(BasicSweeper.split_overrides_to_chunks(jobs, max_batch_size))
+
+    def _lines(self) -> list[str]:
+        """Overrides of each line of the experiment's figure, blank-separated."""
+        figure = (self.config or {}).get("figure") or {}
+        return [str(line["overrides"]) for line in figure.get("lines") or []]
 
     def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
         """Drop illegal jobs from the batch instead of refusing all of it."""

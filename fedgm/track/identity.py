@@ -15,11 +15,12 @@ from typing import Any, cast
 from omegaconf import DictConfig, OmegaConf
 
 # What cannot change a bit of a result. Seeds have folders of their own; `paper_*`, `winners` and `best` only
-# fill other keys, which count; of the profile only the name does, because captions show it.
+# fill other keys, which count; `figure` only says what is drawn; of the profile only the name counts, because
+# captions show it.
 NOT_IDENTITY = (
     "seed", "output_dir", "rerun", "stop_after", "track", "checkpoint", "paper_rounds", "paper_momentum",
-    "paper_delay", "winners", "best", "trainer.name", "trainer.workers", "trainer.devices", "data.root",
-    "data.source.root",
+    "paper_delay", "winners", "best", "figure", "trainer.name", "trainer.workers", "trainer.devices",
+    "data.root", "data.source.root",
 )  # fmt: skip
 # Key -> the value that versions without it implied: at that value it is left out.
 ADDED: dict[str, Any] = {

@@ -17,7 +17,7 @@ FACTS = (
     "hash", "name", "algorithm", "schedule", "participation", "profile", "model", "data", "seed", "rounds",
     "status", "reason", "rounds_done", "initial", "local_steps", "stages", "seconds", "commit", "versions",
 )  # fmt: skip
-NOT_STORED = ("output_dir", "rerun", "stop_after", "track", "best", "winners", "checkpoint")
+NOT_STORED = ("output_dir", "rerun", "stop_after", "track", "best", "winners", "figure", "checkpoint")
 
 
 @dataclass(frozen=True)

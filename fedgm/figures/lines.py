@@ -1,0 +1,170 @@
+"""Curves of several lines as a paper prints them: mean and band over seeds, stage ends, direct labels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fedgm.figures.page import FAINT, INK, MUTED, sheet, write_text
+from fedgm.figures.points import measured, scale
+from fedgm.track.rows import Row
+
+# Okabe and Ito's colours, which colour-blind readers tell apart; more lines than colours change the dashes.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
+AXES = {"round": "round", "clock/time": "virtual seconds"}
+GAP = 0.058  # of the axes' height, between two labels
+BAND = "Lines are means over seeds, bands reach from the lowest seed to the highest."
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One run: its evaluations, the untrained model's first; ``diverged`` where it ended for that reason."""
+
+    rows: Sequence[Row]
+    diverged: bool = False
+
+    def points(self, metric: str, abscissa: str = "round") -> dict[float, float]:
+        """Place -> value, without what was not finite."""
+        pairs = ((row.get(abscissa), row.get(metric)) for row in self.rows)
+        return {float(t): float(v) for t, v in pairs if t is not None and v is not None and isfinite(v)}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A line: its name and its runs, one for each seed."""
+
+    name: str
+    traces: tuple[Trace, ...]
+
+
+@dataclass(frozen=True)
+class Pane:
+    """A metric against rounds (or another abscissa), between two of them where given."""
+
+    metric: str
+    low: float | None = None
+    high: float | None = None
+    abscissa: str = "round"
+    title: str = ""
+
+
+def draw(
+    lines: Sequence[Drawn],
+    panes: Sequence[Pane],
+    title: str,
+    caption: Sequence[str],
+    ends: Sequence[int] = (),
+) -> Figure:
+    """All lines in each pane; the last one carries their names at the ends of the curves."""
+    figure = sheet(3.7 * len(panes) + 1.5, 3.9)
+    for place, pane in enumerate(panes, start=1):
+        axes = figure.add_subplot(1, len(panes), place)
+        last: list[tuple[str, str, float, float]] = []
+        for number, line in enumerate(lines):
+            colour, dash = style(number)
+            if (end := _line(axes, line, pane, colour, dash)) is not None:
+                last.append((line.name, colour, *end))
+        _dress(axes, pane, ends)
+        if place == len(panes):
+            _label(axes, last)
+    write_text(figure, title, caption)
+    return figure
+
+
+def style(number: int) -> tuple[str, Any]:
+    """Colour and dashes of a line: 32 that can be told apart."""
+    return COLOURS[number % len(COLOURS)], DASHES[number // len(COLOURS) % len(DASHES)]
+
+
+def _line(axes: Axes, line: Drawn, pane: Pane, colour: str, dash: Any) -> tuple[float, float] | None:
+    """Mean and band where all seeds are; single seeds beyond. Returns where the line ends."""
+    factor = scale(pane.metric)
+    curves = [_cut(trace.points(pane.metric, pane.abscissa), pane) for trace in line.traces]
+    known = [curve for curve in curves if curve]
+    if not known:
+        return None
+    shared = sorted(set(known[0]).intersection(*known)) if len(known) == len(curves) else []
+    if shared:
+        table = factor * np.array([[curve[t] for t in shared] for curve in known])
+        marker = "o" if len(shared) < 8 else None
+        axes.plot(shared, table.mean(0), color=colour, ls=dash, lw=1.6, marker=marker, ms=3, zorder=3)
+        if len(known) > 1:
+            axes.fill_between(shared, table.min(0), table.max(0), color=colour, alpha=0.16, lw=0)
+    for trace, curve in zip(line.traces, curves, strict=True):
+        beyond = [t for t in sorted(curve) if not shared or t >= shared[-1]]
+        if len(beyond) > 1:  # this seed goes further than the others
+            axes.plot(beyond, [factor * curve[t] for t in beyond], color=colour, ls=dash, lw=0.7, alpha=0.7)
+        if trace.diverged and curve and _ends_inside(trace, pane):
+            t = max(curve)
+            axes.plot([t], [factor * curve[t]], marker="x", color=colour, ms=7, mew=1.6, zorder=4)
+    where = shared[-1] if shared else max(max(curve) for curve in known)
+    heights = [factor * curve[where] for curve in known if where in curve]
+    furthest = max(max(curve) for curve in known)
+    if furthest > where:
+        where, heights = furthest, [factor * curve[furthest] for curve in known if furthest in curve]
+    return where, float(np.mean(heights))
+
+
+def _cut(points: dict[float, float], pane: Pane) -> dict[float, float]:
+    """The points between the pane's ends."""
+    low = -np.inf if pane.low is None else pane.low
+    high = np.inf if pane.high is None else pane.high
+    return {t: value for t, value in points.items() if low <= t <= high}
+
+
+def _ends_inside(trace: Trace, pane: Pane) -> bool:
+    """Whether the run's last evaluation is in the pane."""
+    points = trace.points(pane.metric, pane.abscissa)
+    return pane.high is None or max(points) <= pane.high
+
+
+def _dress(axes: Axes, pane: Pane, ends: Sequence[int]) -> None:
+    """Axes, and a dashed line where a stage ends, as the paper draws it."""
+    axes.set_xlabel(AXES.get(pane.abscissa, pane.abscissa), fontsize=8.5, color=INK)
+    axes.set_ylabel(measured(pane.metric), fontsize=8.5, color=INK)
+    if pane.title:
+        axes.set_title(pane.title, fontsize=8.5, color=MUTED)
+    if pane.abscissa == "round" and pane.high is not None:
+        axes.set_xlim(pane.low or 0, pane.high)
+    for end in ends if pane.abscissa == "round" else ():
+        if pane.high is None or (pane.low or 0) < end < pane.high:
+            axes.axvline(end, color=MUTED, ls="--", lw=0.8, zorder=1)
+            axes.annotate(
+                f"{end}", (end, 1), xycoords=("data", "axes fraction"), xytext=(2, -2),
+                textcoords="offset points", va="top", fontsize=6.5, color=MUTED,
+            )  # fmt: skip
+    axes.grid(color=FAINT, lw=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8, colors=INK)
+
+
+def _label(axes: Axes, last: list[tuple[str, str, float, float]]) -> None:
+    """Names right of the axes, at the height of their curves as far as they do not touch."""
+    low, high = axes.get_ylim()
+    ordered = sorted(last, key=lambda entry: entry[3])
+    wanted = [min(1.0, max(0.0, (entry[3] - low) / (high - low))) for entry in ordered]
+    for (name, colour, x, y), place in zip(ordered, apart(wanted, GAP), strict=True):
+        axes.annotate(
+            name, (x, y), xycoords="data", xytext=(1.03, place), textcoords="axes fraction", va="center",
+            fontsize=8, color=colour, annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.5, "alpha": 0.6, "shrinkB": 2},
+        )  # fmt: skip
+
+
+def apart(wanted: Sequence[float], gap: float) -> list[float]:
+    """Ascending places moved as little as needed so that neighbours are ``gap`` apart."""
+    blocks: list[tuple[float, int]] = []  # (centre, members) of labels that touch
+    for place in wanted:
+        centre, members = place, 1
+        while blocks and centre - (members - 1) * gap / 2 < blocks[-1][0] + blocks[-1][1] * gap / 2 + gap / 2:
+            before, count = blocks.pop()
+            centre = (before * count + centre * members) / (count + members)
+            members += count
+        blocks.append((centre, members))
+    return [centre + (i - (members - 1) / 2) * gap for centre, members in blocks for i in range(members)]

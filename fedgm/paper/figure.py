@@ -1,0 +1,124 @@
+"""An experiment's ``figure:`` as data: lines, panels and claims, read from its yaml."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import yaml
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from fedgm.claims import paper
+from fedgm.claims.run import Window, first_quarter, last_quarter, whole
+from fedgm.config import compose, conf_dir
+from fedgm.errors import ConfigError, FedGMError, require
+
+# What is wanted first comes first: `all` takes hours.
+ORDER = ("1ab", "1cd", "2", "5", "6", "9", "4", "7", "3", "8")
+WINDOWS: dict[str, Window] = {"": whole, "first quarter": first_quarter, "last quarter": last_quarter}
+LINE = ("key", "name", "overrides", "grid")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve of the figure; ``grid`` names the sweep file, and its overrides, whose winner it is."""
+
+    key: str
+    name: str
+    overrides: tuple[str, ...]
+    grid: str | None = None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A metric over all rounds, or over a part of them."""
+
+    metric: str
+    period: str  # a key of WINDOWS
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """What a figure shows, and which claims it judges."""
+
+    experiment: str
+    number: str
+    title: str
+    panels: tuple[Panel, ...]
+    claims: tuple[str, ...]
+    lines: tuple[Line, ...]
+    has_winners: bool
+
+    @property
+    def name(self) -> str:
+        """As it is typed: ``fig2``."""
+        return f"fig{self.number}"
+
+
+def numbers() -> dict[str, str]:
+    """Number of each figure -> its experiment, in the order in which `all` runs them."""
+    found: dict[str, str] = {}
+    for path in sorted((conf_dir() / "experiment").glob("*.yaml")):
+        content = yaml.safe_load(path.read_text())
+        if isinstance(content, dict) and (figure := content.get("figure")) and "number" in figure:
+            found[str(figure["number"])] = path.stem
+    places = {number: place for place, number in enumerate(ORDER)}
+    return dict(sorted(found.items(), key=lambda pair: (places.get(pair[0], len(ORDER)), pair[0])))
+
+
+def choose(word: str) -> list[str]:
+    """Experiments of ``fig2``, ``fig1`` (1ab and 1cd) or ``all``."""
+    known = numbers()
+    if word == "all":
+        return list(known.values())
+    number = word.removeprefix("fig")
+    chosen = [name for key, name in known.items() if key == number or key.rstrip("abcd") == number]
+    names = [f"fig{key}" for key in sorted(known)]
+    require(bool(chosen), "figure", word, f"{', '.join(names)}, fig1 or all", "fedgm reproduce fig2")
+    return chosen
+
+
+def read(experiment: str, overrides: Sequence[str] = ()) -> PaperFigure:
+    """The figure of an experiment, checked."""
+    try:
+        cfg = compose([f"+experiment={experiment}", *overrides])
+    except (HydraException, OmegaConfBaseException) as error:
+        raise FedGMError(" ".join(str(error).split())) from None
+    node = cast(
+        dict[str, Any] | None, OmegaConf.to_container(cfg.figure, resolve=True) if cfg.figure else None
+    )
+    if node is None:
+        raise FedGMError(f"conf/experiment/{experiment}.yaml has no figure")
+    for key in ("number", "title", "panels", "claims", "lines"):
+        require(bool(node.get(key)), f"{experiment}: figure.{key}", node.get(key), "set", "see fedgm.yaml")
+    paper.claims(node["claims"])
+    lines = tuple(_line(experiment, line) for line in node["lines"])
+    keys = [line.key for line in lines]
+    require(len(set(keys)) == len(keys), f"{experiment}: figure.lines", keys, "each key once", "other keys")
+    panels = tuple(_panel(experiment, words) for words in node["panels"])
+    return PaperFigure(
+        experiment, str(node["number"]), str(node["title"]), panels, tuple(node["claims"]), lines,
+        cfg.winners is not None,
+    )  # fmt: skip
+
+
+def _line(experiment: str, node: dict[str, Any]) -> Line:
+    """One entry of ``figure.lines``."""
+    where = f"{experiment}: figure.lines"
+    for key in node:
+        require(key in LINE, f"{where}.{key}", node[key], ", ".join(LINE), "key: fedgm")
+    for key in LINE[:3]:
+        if not node.get(key):
+            raise ConfigError(
+                f"{where}.{key}", "(missing)", "a line has key, name and overrides", "key: fedgm"
+            )
+    return Line(node["key"], node["name"], tuple(str(node["overrides"]).split()), node.get("grid"))
+
+
+def _panel(experiment: str, words: str) -> Panel:
+    """``train/acc first quarter``: a metric, and which rounds where not all."""
+    metric, _, period = words.partition(" ")
+    allowed = " or ".join(f"METRIC {name}".strip() for name in WINDOWS)
+    require(period in WINDOWS, f"{experiment}: figure.panels", words, allowed, "panels: [test/acc]")
+    return Panel(metric, period)

@@ -1,0 +1,93 @@
+"""A figure drawn as the paper would print it, with a caption that says what it rests on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from fedgm.claims.run import Run
+from fedgm.figures.lines import BAND, Drawn, Pane, Trace, draw
+from fedgm.paper.evidence import Lookup, stage_ends
+from fedgm.paper.figure import WINDOWS
+from fedgm.paper.plan import PlannedFigure
+from fedgm.track.record import RunRecord
+from fedgm.track.rows import Row
+
+PERIODS = {
+    "": "",
+    "first quarter": "first quarter of the rounds",
+    "last quarter": "last quarter of the rounds",
+}
+
+
+def trace(found: RunRecord) -> Trace:
+    """A run's evaluations with point 0, the model before training."""
+    initial: Row = {"round": 0, **(found.facts.get("initial") or {})}
+    first = [initial] if len(initial) > 1 else []
+    return Trace([*first, *found.evaluations], found.status == "diverged")
+
+
+def picture(planned: PlannedFigure, lookup: Lookup, lines: Sequence[dict[str, Any]]) -> Figure:
+    """Every line with the runs that are there; ``lines`` are those of the verdict."""
+    figure = planned.figure
+    records = {
+        line.key: [run for seed in planned.seeds if (run := lookup(planned.jobs[line.key, seed])) is not None]
+        for line in figure.lines
+    }
+    rounds = next(iter(planned.jobs.values())).rounds
+    drawn = [
+        Drawn(_named(line.name, records[line.key], len(planned.seeds)), tuple(map(trace, records[line.key])))
+        for line in figure.lines
+        if any(run.evaluations for run in records[line.key])
+    ]
+    panes: list[Pane] = []
+    for panel in figure.panels:
+        low, high = WINDOWS[panel.period](Run(0, "missing", rounds=rounds))
+        panes.append(Pane(panel.metric, low, high, title=PERIODS[panel.period]))
+    every = [run for own in records.values() for run in own]
+    ends = sorted({end for run in every for end in stage_ends(run)[:-1]})
+    title = f"Figure {figure.number}: {figure.title}"
+    return draw(drawn, panes, title, caption(planned, every, lines, bool(ends)), ends)
+
+
+def _named(name: str, own: Sequence[RunRecord], seeds: int) -> str:
+    """The line's name; what is not as planned stands under it."""
+    lost = sum(run.status == "diverged" for run in own)
+    words = [f"diverged: {lost} of {len(own)}"] if lost else []
+    done = sum(run.is_done for run in own)
+    words += [f"incomplete: {done} of {seeds} seeds"] if done < seeds else []
+    return f"{name} ({', '.join(words)})" if words else name
+
+
+def caption(
+    planned: PlannedFigure, runs: Sequence[RunRecord], lines: Sequence[dict[str, Any]], staged: bool
+) -> list[str]:
+    """Profile, rounds, K, seeds, where the values come from, what the marks mean, what is incomplete."""
+    first = next(iter(planned.configs.values()))
+    steps = sorted(float(run.facts["local_steps"]) for run in runs if run.facts.get("local_steps"))
+    K = f", K = {steps[0]:.1f} to {steps[-1]:.1f} local steps on average" if steps else ""
+    seeds = ", ".join(map(str, planned.seeds))
+    words = [
+        f"Profile {first.profile.name}: {first.model.name} on {first.data.name}, {first.rounds} rounds{K}; "
+        f"seed{'s' if len(planned.seeds) > 1 else ''} {seeds}."
+    ]
+    if sourced := [f"{line['name']}: {line['values']}" for line in lines if line["values"]]:
+        words.append(f"Server rates: {'; '.join(sourced)}.")
+    if len(planned.seeds) > 1:
+        words.append(BAND)
+    if staged:
+        words.append("Dashed: the last round of a stage.")
+    if any(run.status == "diverged" for run in runs):
+        words.append("A cross: a run ended as diverged.")
+    open_lines = [
+        f"{line['name']}, seed {seed} ({state})"
+        for line in lines
+        for seed, state in line["seeds"].items()
+        if state not in ("finished", "diverged", "divergent")
+    ]
+    if open_lines:
+        shown = "; ".join(open_lines[:6]) + (
+            f" and {len(open_lines) - 6} more" if len(open_lines) > 6 else ""
+        )
+        words.append(f"Not complete: {shown}.")
+    return words

@@ -1,0 +1,146 @@
+"""docs/reproduction.md: every figure with its command, numbers, claims and verdicts, and what was not run."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+HEAD = """\
+# The paper's figures and claims, reproduced
+
+Written by `fedgm reproduce all --stored --report docs/reproduction.md`; do not edit. The rules are in
+[claims.md](claims.md). A verdict is about the profile and the seeds that it names.
+"""
+
+
+def markdown(verdicts: Sequence[dict[str, Any]], pictures: Path, home: Path) -> str:
+    """The page, from what the verdict.json of each figure holds; links are relative to ``home``."""
+    sections = [HEAD, _overview(verdicts)]
+    sections += [_figure(verdict, pictures, home) for verdict in verdicts]
+    sections.append(_not_run(verdicts))
+    return "\n".join(sections)
+
+
+def _overview(verdicts: Sequence[dict[str, Any]]) -> str:
+    """Figure, claim, verdict, command, profile and seeds in one table."""
+    lines = [
+        "| figure | claim | verdict | profile, rounds, seeds | command |",
+        "|---|---|---|---|---|",
+    ]
+    for verdict in verdicts:
+        seeds = ", ".join(map(str, verdict["judged on"]))
+        scale = f"{verdict['profile']}, {verdict['rounds']}, {seeds}"
+        lines += [
+            f"| {verdict['figure']} | {claim['claim']}: {claim['text']} | **{claim['verdict']}** | {scale} | "
+            f"`{verdict['command']}` |"
+            for claim in verdict["claims"]
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _figure(verdict: dict[str, Any], pictures: Path, home: Path) -> str:
+    """A section: picture, numbers of each line, parts of each claim."""
+    words = [f"## Figure {verdict['figure']}: {verdict['title']}", ""]
+    picture = pictures / f"fig{verdict['figure']}" / f"fig{verdict['figure']}.png"
+    if picture.exists():
+        words += [f"![Figure {verdict['figure']}]({os.path.relpath(picture, home)})", ""]
+    if not any(line["last10"] for line in verdict["lines"]):
+        return "\n".join([*words, f"Not run. `{verdict['command']}` runs, draws and judges it.", ""])
+    words += [_lines(verdict), ""]
+    for claim in verdict["claims"]:
+        words += [
+            f"**{claim['claim']}, {claim['verdict']}**: {claim['text']}.",
+            "",
+            _parts(claim["parts"]),
+            "",
+        ]
+        words += [f"- {note}" for note in claim["notes"]] + ([""] if claim["notes"] else [])
+    return "\n".join(words)
+
+
+def _lines(verdict: dict[str, Any]) -> str:
+    """Mean and deviation over seeds of the last ten evaluations."""
+    metrics = [
+        key for key in ("train/acc", "test/acc") if any(key in line["last10"] for line in verdict["lines"])
+    ]
+    metrics = metrics or sorted({key for line in verdict["lines"] for key in line["last10"]})
+    chosen = any(line.get("seed 0") is not None for line in verdict["lines"])
+    head = [
+        "line",
+        *metrics,
+        *(["test/acc on seed 0, which chose it"] if chosen else []),
+        "runs",
+        "server rates",
+    ]
+    table = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for line in verdict["lines"]:
+        cells = [line["name"], *(_mean(line["last10"].get(metric), metric) for metric in metrics)]
+        cells += [_percent(line.get("seed 0"))] if chosen else []
+        cells += [_states(line["seeds"]), line["values"] or "as the paper, or fixed before"]
+        table.append(f"| {' | '.join(cells)} |")
+    steps = verdict["local steps"]
+    K = f", K = {steps[0]:.1f} to {steps[1]:.1f} local steps" if steps else ""
+    note = "Mean and deviation over seeds of the mean of the last 10 evaluations; a divergent run counts with"
+    return "\n".join([*table, "", f"{note} chance level{K}. Commits: {', '.join(verdict['commits'])}."])
+
+
+def _parts(parts: Sequence[dict[str, Any]]) -> str:
+    """Every part with interval, effect size and verdict."""
+    table = [
+        "| part | difference or ratio, 95 % interval | effect | verdict | notes |",
+        "|---|---|---|---|---|",
+    ]
+    for part in parts:
+        effect = (
+            "-" if part["effect"] is None or part["effect"] != part["effect"] else f"{part['effect']:.1f}"
+        )
+        notes = "; ".join(part["notes"]) or "-"
+        table.append(f"| {part['part']} | {interval(part)} | {effect} | {part['verdict']} | {notes} |")
+    return "\n".join(table)
+
+
+def interval(part: dict[str, Any]) -> str:
+    """``+1.2 [-0.3, +2.7] points``, or a ratio; one seed has no ends."""
+    if part["mean"] is None:
+        return "-"
+    points = part["unit"] == "points"
+    shown = [f"{part[key]:+.2f}" if points else f"{part[key]:.2f}" for key in ("mean", "low", "high")]
+    unit = "points" if points else "times"
+    return (
+        f"{shown[0]} {unit}, one seed"
+        if part["seeds"] == 1
+        else f"{shown[0]} [{shown[1]}, {shown[2]}] {unit}"
+    )
+
+
+def _not_run(verdicts: Sequence[dict[str, Any]]) -> str:
+    """What is missing, by figure."""
+    words = ["## What was not run", ""]
+    lines = [
+        f"- Figure {verdict['figure']}: {'; '.join(verdict['missing'])}"
+        for verdict in verdicts
+        if verdict["missing"]
+    ]
+    extra = "- Multistage FedAvg against single-stage FedAvg: the paper gives no figure and no settings."
+    return "\n".join([*words, *lines, extra, ""])
+
+
+def _mean(entry: dict[str, Any] | None, metric: str) -> str:
+    """A mean with its deviation, accuracies in percent."""
+    if entry is None:
+        return "-"
+    factor, unit = (100.0, " %") if metric.endswith("acc") else (1.0, "")
+    spread = f" ± {factor * entry['deviation']:.2f}" if entry["deviation"] is not None else ""
+    return f"{factor * entry['mean']:.2f}{spread}{unit}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.2f} %"
+
+
+def _states(seeds: dict[str, str]) -> str:
+    """``3 finished`` or ``2 finished, 1 divergent``."""
+    counts: dict[str, int] = {}
+    for state in seeds.values():
+        counts[state] = counts.get(state, 0) + 1
+    return ", ".join(f"{count} {state}" for state, count in counts.items())

@@ -1,0 +1,195 @@
+"""From the name of a figure to its picture and its verdict: plan, run what is missing, draw, judge."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from fedgm.errors import ConfigError, FedGMError
+from fedgm.figures.formats import save_all
+from fedgm.grid.plan import Job
+from fedgm.grid.progress import Results, index
+from fedgm.grid.sweep import Sweep, default_workers
+from fedgm.paper import evidence, judge
+from fedgm.paper.figure import choose
+from fedgm.paper.picture import picture
+from fedgm.paper.plan import PlannedFigure, as_sweep, make
+from fedgm.track import archive
+from fedgm.track.folder import write_json
+from fedgm.track.record import RunRecord
+
+COLOURS = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
+
+
+@dataclass
+class Reproduction:
+    """The figures that were asked for, and what is known of their runs."""
+
+    planned: list[PlannedFigure]
+    overrides: tuple[str, ...]
+    output_dir: str
+    console: Console
+    stored: dict[tuple[str, int], RunRecord] | None = None  # None: run folders below output_dir
+    known: dict[str, PlannedFigure] = field(default_factory=dict[str, PlannedFigure])
+    seeds: int | Sequence[int] = 3
+
+    def __post_init__(self) -> None:
+        self.known |= {one.figure.experiment: one for one in self.planned}
+        self.sweep = Sweep(Results(as_sweep(self.planned, self.overrides, self.output_dir)), self.console)
+        self.grids = cache(self._grid)
+
+    def lookup(self, job: Job) -> RunRecord | None:
+        """The record of a job, from archives alone where those were asked for."""
+        return self.stored.get(job.key) if self.stored is not None else self.sweep.results.of(job)
+
+    def _grid(self, grid: str) -> list[Any]:
+        """Runs of the sweep behind a winner; none where the command's overrides do not fit its file."""
+        try:
+            return evidence.grid_runs(grid, self.overrides, self.lookup, self.output_dir)
+        except ConfigError:
+            return []
+
+    @property
+    def missing(self) -> list[Job]:
+        """Jobs that are not done."""
+        found = [(job, self.lookup(job)) for job in self.sweep.plan.jobs]
+        return [job for job, run in found if run is None or not run.is_done]
+
+    def show_plan(self, workers: int, timed: bool = True) -> None:
+        """Figures, lines, seeds and rounds; how many runs are missing, and how long they will take."""
+        table = Table(title=f"profile {self.sweep.plan.profile}", header_style="bold")
+        for name in ("figure", "line", "seeds", "rounds", "done"):
+            table.add_column(name, justify="right" if name in ("rounds", "done") else "left")
+        for one in self.planned:
+            for line in one.figure.lines:
+                jobs = [one.jobs[line.key, seed] for seed in one.seeds]
+                done = sum((run := self.lookup(job)) is not None and run.is_done for job in jobs)
+                seeds = ", ".join(map(str, one.seeds))
+                table.add_row(one.figure.name, line.name, seeds, str(jobs[0].rounds), f"{done}/{len(jobs)}")
+        self.console.print(table)
+        left = len(self.missing)
+        if left and timed:
+            hours = self.sweep.expected_hours(workers)
+            self.console.print(
+                f"{left} runs to do, about {hours:.2f} hours with {workers} workers", highlight=False
+            )
+
+    def run(self, workers: int) -> dict[tuple[str, int], str]:
+        """Run what is missing; returns what failed."""
+        return self.sweep.run(workers) if self.missing else {}
+
+    def conclude(self, out: Path) -> list[dict[str, Any]]:
+        """Draw and judge every figure; the verdicts, as verdict.json has them."""
+        return [self._conclude(one, out) for one in self.planned]
+
+    def _conclude(self, one: PlannedFigure, out: Path) -> dict[str, Any]:
+        others = [self._companion(name) for name in judge.companions(one)]
+        known = evidence.gather(one, others, self.lookup)
+        verdict = {**self._facts(one), "lines": judge.lines_of(one, known)}
+        for line in verdict["lines"] if one.figure.has_winners else ():
+            line["seed 0"] = self._chosen(one, line["key"])
+        verdict["claims"] = judge.judge(one, known, self.grids)
+        verdict["missing"] = judge.missing(known, one)
+        folder = out / one.figure.name
+        paths: list[Path] = []
+        if any(self.lookup(job) is not None for job in one.jobs.values()):
+            drawn = picture(one, self.lookup, verdict["lines"])
+            paths = save_all(drawn, folder / one.figure.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "verdict.json", verdict)
+        self._say(one, verdict, [*paths, folder / "verdict.json"])
+        return verdict
+
+    def _companion(self, experiment: str) -> PlannedFigure:
+        """Another figure whose lines a claim needs: looked up, not run."""
+        if experiment not in self.known:
+            self.known[experiment] = make(experiment, self.seeds, self.overrides, self.output_dir)
+        return self.known[experiment]
+
+    def _facts(self, one: PlannedFigure) -> dict[str, Any]:
+        """What a verdict is about."""
+        first = next(iter(one.configs.values()))
+        runs = [run for job in one.jobs.values() if (run := self.lookup(job)) is not None]
+        steps = [float(run.facts["local_steps"]) for run in runs if run.facts.get("local_steps")]
+        words = [word for word in self.overrides if word != "profile=small"]
+        return {
+            "figure": one.figure.number,
+            "title": one.figure.title,
+            "experiment": one.figure.experiment,
+            "command": " ".join(["fedgm reproduce", one.figure.name, *words]),
+            "profile": str(first.profile.name),
+            "rounds": int(first.rounds),
+            "seeds": list(one.seeds),
+            "judged on": list(one.judging),
+            "local steps": [min(steps), max(steps)] if steps else None,
+            "commits": sorted({str(run.facts.get("commit")) for run in runs}),
+        }
+
+    def _chosen(self, one: PlannedFigure, key: str) -> float | None:
+        """A winner's score on the seed that chose it, which enters no interval."""
+        found = self.lookup(one.choosing(key))
+        return found.mean("test/acc") if found is not None and found.is_done else None
+
+    def _say(self, one: PlannedFigure, verdict: dict[str, Any], paths: list[Path]) -> None:
+        """Verdicts and files, in a few lines."""
+        for claim in verdict["claims"]:
+            colour = COLOURS[claim["verdict"]]
+            said = f"[bold]{claim['claim']}[/] [{colour}]{claim['verdict']}[/]: {claim['text']}"
+            self.console.print(f"{one.figure.name} {said}", highlight=False, soft_wrap=True)
+        for path in paths:
+            self.console.print(f"  {path}", highlight=False, soft_wrap=True)
+
+    def export(self, path: Path) -> int:
+        """All runs of the figures that are done, and those of the grids behind them, in one compact file."""
+        found = [self.lookup(job) for job in self.sweep.plan.jobs]
+        done = [run for run in found if run is not None and run.is_done]
+        archive.write(path, done)
+        return len(done)
+
+
+def load(
+    figure: str,
+    overrides: Sequence[str] = (),
+    seeds: int | Sequence[int] = 3,
+    output_dir: str | Path = "outputs",
+    stored: str | Path | None = None,
+    console: Console | None = None,
+) -> Reproduction:
+    """Plan the figures; with ``stored``, only results of that file or folder count."""
+    known = index(evidence.stored_records(Path(stored))) if stored is not None else None
+    planned = [make(experiment, seeds, overrides, str(output_dir)) for experiment in choose(figure)]
+    return Reproduction(planned, tuple(overrides), str(output_dir), console or Console(), known, seeds=seeds)
+
+
+def reproduce(
+    figure: str = "all",
+    overrides: Sequence[str] = (),
+    *,
+    seeds: int | Sequence[int] = 3,
+    workers: int | None = None,
+    output_dir: str | Path = "outputs",
+    stored: str | Path | None = None,
+    out: str | Path | None = None,
+    console: Console | None = None,
+) -> list[dict[str, Any]]:
+    """Do what ``fedgm reproduce FIGURE`` does; returns what each verdict.json holds."""
+    work = load(figure, overrides, seeds, output_dir, stored, console)
+    count = workers or default_workers()
+    work.show_plan(count, timed=stored is None)
+    failed = work.run(count) if stored is None else {}
+    verdicts = work.conclude(Path(out) if out else folder_of(work))
+    if failed:
+        reasons = "; ".join(sorted(set(failed.values())))
+        raise FedGMError(f"{len(failed)} runs failed ({reasons}); the same command tries them again")
+    return verdicts
+
+
+def folder_of(work: Reproduction) -> Path:
+    """``<output_dir>/figures/<profile>[,overrides]``."""
+    words = [word for word in work.overrides if not word.startswith("profile=")]
+    name = ",".join([work.sweep.plan.profile, *words]).replace("/", "-")
+    return Path(work.output_dir) / "figures" / name
