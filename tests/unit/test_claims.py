@@ -1,0 +1,316 @@
+"""The rules of docs/claims.md on constructed curves: each kind of part, each rule for divergent runs."""
+
+import math
+
+import numpy as np
+import pytest
+from made_curves import evidence, flat, made, noisy, wobbling
+
+from fedgm.claims import paper
+from fedgm.claims.parts import Better, Event, MoreStable, SmallGap, Stretch
+from fedgm.claims.run import TRAIN, Run, first_quarter, last_quarter, quarter, settled_stage_1, stage, whole
+from fedgm.claims.verdict import PartResult, together
+
+THREE = (1, 2, 3)
+
+
+def runs(values, **more):
+    return [flat(seed, value, **more) for seed, value in zip(THREE, values, strict=True)]
+
+
+# What is measured ----------------------------------------------------------------------------------------
+
+
+def test_last10_is_the_mean_of_the_last_ten():
+    assert made(test=[0.9] * 5 + [0.2, 0.4] * 5).last10("test/acc") == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(
+    ("run", "divergent"),
+    [
+        (flat(0, 0.5), False),
+        (flat(0, 0.5, status="diverged"), True),
+        (flat(0, 0.12), True),  # 1.2 / 10 exactly
+        (flat(0, 0.1201), False),
+        (flat(0, 0.5, loss=[math.log(10)] * 25), True),
+        (flat(0, 0.5, loss=[2.3025] * 25), False),
+        (made(0, [0.05] * 15 + [0.5] * 10, loss=[9.0] * 15 + [1.0] * 10), False),  # only the last 10 count
+    ],
+)
+def test_divergent_is_what_the_page_says(run, divergent):
+    assert run.is_divergent is divergent
+
+
+def test_chance_fills_all_ten_in_last10_and_what_comes_after_the_end_in_area():
+    run = made(0, [0.5, 0.5], status="diverged", rounds=20)  # evaluations after 5 and 10, none after 15, 20
+    assert run.last10("test/acc") == 0.1
+    assert run.curve("test/acc") == ([5, 10, 15, 20], [0.5, 0.5, 0.1, 0.1])
+    # trapezoids: 5*.5 + 5*.3 + 5*.1 over 15 rounds
+    assert Better("a", "b", over=whole).value(run) == pytest.approx(100 * 4.5 / 15)
+
+
+def test_evaluations_are_planned_every_so_many_rounds_and_after_the_last():
+    assert made(0, [0.1], status="diverged", rounds=12).planned == (5, 10, 12)
+
+
+def test_windows_by_hand():
+    run = made(0, [0.1] * 50, rounds=250, ends=(36, 107, 250))
+    assert quarter(run) == 63  # 62.5, half up
+    assert (first_quarter(run), last_quarter(run)) == ((0, 63), (187, 250))
+    assert (stage(1)(run), stage(2)(run), stage(3)(run)) == ((0, 36), (36, 107), (107, 250))
+    assert settled_stage_1(run) == (12, 36)
+    assert run.within("test/acc", stage(1))[0] == [5, 10, 15, 20, 25, 30, 35]
+    assert stage(4)(run) == (0, 0)
+
+
+# Better, small gap ---------------------------------------------------------------------------------------
+
+
+def test_a_planted_effect_is_found_with_its_interval():
+    # differences 2, 3, 4 points: mean 3, s 1, half width 4.3027 / sqrt(3) = 2.4841
+    part = Better("a", "b").judge(evidence(THREE, a=runs([0.52, 0.53, 0.54]), b=runs([0.5] * 3)))
+    assert part.verdict == "holds"
+    assert part.shown == pytest.approx((3, 0.51586, 5.48414), abs=1e-4)
+    assert part.interval.effect == pytest.approx(3)
+    turned = Better("b", "a").judge(evidence(THREE, a=runs([0.52, 0.53, 0.54]), b=runs([0.5] * 3)))
+    assert turned.verdict == "does not hold"
+
+
+def test_an_interval_that_touches_zero_decides_nothing():
+    same = evidence(THREE, a=runs([0.5] * 3), b=runs([0.5] * 3))
+    assert Better("a", "b").judge(same).verdict == "undecided"
+
+
+def test_a_null_effect_is_undecided_as_often_as_the_level_says():
+    rng = np.random.default_rng(7)
+    verdicts = []
+    for _ in range(1000):
+        a = [noisy(rng, 0.5, 0.01, seed) for seed in THREE]
+        b = [noisy(rng, 0.5, 0.01, seed) for seed in THREE]
+        verdicts.append(Better("a", "b").judge(evidence(THREE, a=a, b=b)).verdict)
+    for wrong in ("holds", "does not hold"):
+        share = verdicts.count(wrong) / 1000
+        assert share <= 0.025 + 3 * math.sqrt(0.025 * 0.975 / 1000)
+        assert share > 0  # a rule that never decides would pass, too
+
+
+def test_a_large_planted_effect_is_nearly_always_found():
+    rng = np.random.default_rng(8)
+    found = 0
+    for _ in range(200):
+        a = [noisy(rng, 0.6, 0.01, seed) for seed in THREE]
+        b = [noisy(rng, 0.5, 0.01, seed) for seed in THREE]
+        found += Better("a", "b").judge(evidence(THREE, a=a, b=b)).verdict == "holds"
+    assert found > 190
+
+
+@pytest.mark.parametrize(
+    ("differences", "not_worse", "verdict"),
+    [
+        ([0.4, 0.5, 0.6], False, "holds"),
+        ([-0.6, -0.5, -0.4], False, "holds"),
+        ([-0.6, -0.5, -0.4], True, "does not hold"),  # worse is not marginally better
+        ([5.0, 5.1, 5.2], False, "does not hold"),
+        ([-5.0, -5.1, -5.2], False, "does not hold"),
+        ([2.0, 3.0, 4.0], False, "undecided"),
+        ([-4.0, 0.0, 4.0], False, "undecided"),
+    ],
+)
+def test_a_small_gap_lies_within_three_points(differences, not_worse, verdict):
+    a = runs([0.5 + d / 100 for d in differences])
+    assert SmallGap("a", "b", not_worse).judge(evidence(THREE, a=a, b=runs([0.5] * 3))).verdict == verdict
+
+
+def test_a_divergent_run_counts_with_chance_in_a_comparison():
+    a = runs([0.5] * 3)
+    b = [flat(seed, 0.9, n=4, status="diverged", rounds=125) for seed in THREE]
+    part = Better("a", "b").judge(evidence(THREE, a=a, b=b))
+    assert part.values["b"] == {1: 10.0, 2: 10.0, 3: 10.0}
+    assert part.verdict == "holds"
+
+
+@pytest.mark.parametrize("status", ["failed", "paused", "missing", "running", "killed"])
+def test_a_run_that_is_not_there_makes_the_part_undecided_and_is_named(status):
+    a = [*runs([0.8, 0.81, 0.82])[:2], Run(3, status)]
+    lines = {"a": a, "b": runs([0.5, 0.5, 0.5])}
+    for part in (Better("a", "b"), SmallGap("a", "b"), Event("a", divergent=False)):
+        result = part.judge(evidence(THREE, **lines))
+        assert result.verdict == "undecided"
+        assert f"a, seed 3: {status}" in result.notes
+    wobble = {"a": [wobbling(1, 0.01), wobbling(2, 0.01), Run(3, status)]}
+    wobble["b"] = [wobbling(seed, 0.1) for seed in THREE]
+    result = MoreStable(Stretch("a"), Stretch("b")).judge(evidence(THREE, **wobble))
+    assert (result.verdict, result.notes[0]) == ("undecided", f"a, seed 3: {status}")
+
+
+# More stable ---------------------------------------------------------------------------------------------
+
+
+def steadier(**lines):
+    return MoreStable(Stretch("a"), Stretch("b")).judge(evidence(THREE, **lines))
+
+
+def wobbles(amplitude, **more):
+    return [wobbling(seed, amplitude, **more) for seed in THREE]
+
+
+def died(seed):
+    return flat(seed, 0.5, n=4, status="diverged", rounds=125)
+
+
+def test_a_smaller_fluctuation_is_more_stable():
+    part = steadier(a=wobbles(0.01), b=wobbles(0.05))
+    assert part.verdict == "holds"
+    assert part.shown == pytest.approx((0.2, 0.2, 0.2))
+    assert steadier(a=wobbles(0.05), b=wobbles(0.01)).verdict == "does not hold"
+
+
+def test_a_divergent_where_b_is_not_does_not_hold():
+    a = [wobbling(1, 0.01), wobbling(2, 0.01), died(3)]
+    assert steadier(a=a, b=wobbles(0.1)).verdict == "does not hold"
+
+
+def test_b_divergent_in_every_seed_and_a_in_none_holds():
+    assert steadier(a=wobbles(0.1), b=[died(seed) for seed in THREE]).verdict == "holds"
+
+
+def test_seeds_in_which_b_alone_is_divergent_are_left_out_and_named():
+    part = steadier(a=wobbles(0.01), b=[wobbling(1, 0.05), wobbling(2, 0.052), died(3)])
+    assert part.interval.n == 2
+    assert "seed 3 left out: divergent" in part.notes
+    part = steadier(a=wobbles(0.01), b=[wobbling(1, 0.05), died(2), died(3)])
+    assert (part.verdict, part.interval.n) == ("undecided", 1)  # fewer than two seeds are left
+
+
+def test_both_divergent_everywhere_is_undecided():
+    both = [died(seed) for seed in THREE]
+    assert steadier(a=both, b=both).verdict == "undecided"
+
+
+def test_a_fluctuation_of_zero_is_undecided():
+    part = steadier(a=[flat(1, 0.5), wobbling(2, 0.01), wobbling(3, 0.01)], b=wobbles(0.05))
+    assert part.verdict == "undecided"
+    assert "seed 1: a fluctuation of 0" in part.notes
+
+
+# Events, one seed, together ------------------------------------------------------------------------------
+
+
+def test_an_event_happens_in_every_seed_or_in_none():
+    every = [died(seed) for seed in THREE]
+    some = [died(1), *runs([0.5] * 3)[1:]]
+    assert Event("a", True).judge(evidence(THREE, a=every)).verdict == "holds"
+    assert Event("a", True).judge(evidence(THREE, a=runs([0.5] * 3))).verdict == "does not hold"
+    assert Event("a", True).judge(evidence(THREE, a=some)).verdict == "undecided"
+    notes = Event("a", True).judge(evidence(THREE, a=every)).notes
+    assert "any probability above 0.29 stays possible (exact binomial, 5 %)" in notes
+
+
+def test_one_seed_is_never_a_verdict():
+    lines = {"a": [wobbling(1, 0.01, 0.9)], "b": [wobbling(1, 0.1)], "dead": [died(1)]}
+    for part in (
+        Better("a", "b"), Better("b", "a"), Better("a", "dead"), SmallGap("a", "a"), SmallGap("a", "b"),
+        Event("dead", True), Event("a", True), MoreStable(Stretch("a"), Stretch("b")),
+        MoreStable(Stretch("dead"), Stretch("a")), MoreStable(Stretch("a"), Stretch("dead")),
+        MoreStable(Stretch("a"), Stretch("dead"), b_divergent_holds=True),
+    ):  # fmt: skip
+        assert part.judge(evidence([1], **lines)).verdict == "undecided", part
+
+
+def test_all_parts_must_hold_and_one_that_does_not_decides():
+    def part(verdict):
+        return PartResult("", "better", verdict, "points")
+
+    assert together([part("holds")] * 2) == "holds"
+    assert together([part("holds"), part("undecided")]) == "undecided"
+    assert together([part("holds"), part("undecided"), part("does not hold")]) == "does not hold"
+    assert together([]) == "undecided"
+
+
+# The claims ----------------------------------------------------------------------------------------------
+
+
+def judged(name, seeds=THREE, **lines):
+    return [claim.judge(evidence(seeds, **lines))[0] for claim in paper.CLAIMS[name]]
+
+
+def near(level, n=25):
+    """Three seeds a little apart, so that differences have a deviation."""
+    return [made(seed, [level + 0.001 * seed] * n) for seed in THREE]
+
+
+def test_c1_needs_training_and_test_over_both():
+    good, middle, poor = near(0.6), near(0.5), near(0.4)
+    assert judged("C1", fedgm=good, fedavgm=middle, fedavg=poor) == ["holds"]
+    assert judged("C1", fedgm=middle, fedavgm=good, fedavg=poor) == ["does not hold"]
+    worse_in_training = [made(run.seed, run.values["test/acc"], train=[0.3] * 25) for run in good]
+    assert judged("C1", fedgm=worse_in_training, fedavgm=middle, fedavg=poor) == ["does not hold"]
+
+
+def test_c2_is_faster_yet_marginal():
+    slow = [made(seed, [0.5] * 25, train=[0.3] * 25) for seed in THREE]
+    fast = [made(seed, [0.505 + 0.001 * seed] * 25, train=[0.4 + 0.001 * seed] * 25) for seed in THREE]
+    assert judged("C2", fedavgm=fast, fedavg=slow) == ["holds"]
+    assert judged("C2", fedavgm=slow, fedavg=fast) == ["does not hold"]
+
+
+def staged(seed, sizes):
+    values = [
+        0.5 + (-1) ** i * sizes[0 if i < 10 else 1 if i < 25 else 2] * (1 + seed / 50) for i in range(50)
+    ]
+    return made(seed, values, ends=(50, 125, 250))
+
+
+def test_c3_takes_the_stages_of_the_multistage_runs():
+    constant = {f"eta_{eta}": near(0.3) for eta in ("2", "1", "05")}
+    assert judged("C3", multistage=[staged(s, (0.1, 0.01, 0.01)) for s in THREE], **constant) == ["holds"]
+    assert judged("C3", multistage=[staged(s, (0.01, 0.1, 0.1)) for s in THREE], **constant) == [
+        "does not hold"
+    ]
+
+
+def test_c3_wants_five_evaluations_in_a_stage():
+    few = [made(s, [0.6, 0.5, 0.6, 0.5] + [0.6, 0.61] * 20, ends=(20, 100, 220)) for s in THREE]
+    claim = paper.C3.judge(
+        evidence(THREE, multistage=few, **{f"eta_{e}": near(0.3) for e in ("2", "1", "05")})
+    )
+    assert [part.verdict for part in claim[1][3:]] == ["undecided", "undecided"]
+    assert "seed 1: fewer than 5 evaluations" in claim[1][3].notes
+    assert any(note.startswith("with the first third of stage 1 left out") for note in claim[1][3].notes)
+
+
+def test_c4_takes_its_lines_from_two_figures():
+    dead = [died(seed) for seed in THREE]
+    lines = {"fedavg_eta__eta_1": wobbles(0.01), "fedavg_eta__eta_2": wobbles(0.1)}
+    lines |= {"fedavg_eta__eta_3": dead, "fedgm_eta__eta_5": near(0.5)}
+    assert judged("C4", **lines) == ["holds"]
+    assert judged("C4", **{**lines, "fedavg_eta__eta_3": near(0.5)}) == ["does not hold"]
+    assert judged("C4", **{**lines, "fedgm_eta__eta_5": dead}) == ["does not hold"]
+    everywhere = {**lines, "fedavg_eta__eta_1": dead, "fedavg_eta__eta_2": dead}
+    assert judged("C4", **everywhere) == [
+        "holds"
+    ]  # eta 2 divergent in every seed is unstable, whatever eta 1 is
+
+
+def test_c5_is_about_the_first_and_the_last_quarter():
+    slow = [made(s, [0.3 + 0.001 * s + 0.001 * (-1) ** i for i in range(100)]) for s in THREE]
+    fast = [made(s, [0.4 + 0.02 * (1 + s / 50) * (-1) ** i for i in range(100)]) for s in THREE]
+    assert judged("C5", eta_5=fast, eta_1=slow) == ["holds"]
+    assert judged("C5", eta_5=slow, eta_1=fast) == ["does not hold"]
+
+
+@pytest.mark.parametrize("name", ["C6", "C7"])
+def test_both_readings_have_a_verdict_of_their_own(name):
+    lines = {"fedgm_start": near(0.3), "fedavg_start": near(0.35), "ideal": near(0.4)}
+    lines |= {"fedgm_current": [flat(s, 0.395 + 0.002 * s) for s in THREE], "fedavg_current": near(0.3)}
+    assert judged(name, **lines) == ["does not hold", "holds"]
+    assert [claim.name for claim in paper.CLAIMS[name]] == [f"{name} (start)", f"{name} (current)"]
+
+
+def test_c8_and_what_is_also_said():
+    better, poorer = [flat(s, 0.5 + 0.002 * s) for s in THREE], near(0.4)
+    lines = {"fedgm_03": better, "fedavg_03": poorer, "fedgm_05": better, "fedavg_05": poorer}
+    assert judged("C8", **lines) == ["holds"]
+    assert judged("C8", **{**lines, "fedgm_03": poorer, "fedavg_03": better}) == ["does not hold"]
+    assert judged("faster", eta_5=better, fedavg=poorer) == ["holds"]
+    assert paper.FASTER.parts[0].metric == TRAIN
