@@ -8,9 +8,9 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedgm.api import load_runs, reproduce, run, sweep
+    from fedgm.api import load_model, load_runs, reproduce, run, sweep
 
-__all__ = ["load_runs", "reproduce", "run", "sweep"]
+__all__ = ["load_model", "load_runs", "reproduce", "run", "sweep"]
 __version__ = "0.1.0"
 
 

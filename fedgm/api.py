@@ -1,16 +1,17 @@
-"""What a notebook needs: ``fedgm.run`` and ``fedgm.load_runs``."""
+"""What a notebook needs: run, sweep, reproduce, load_runs, load_model."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedgm.track import rows, summary
+from fedgm.track import record, rows, summary
 from fedgm.track.lock import is_alive
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from fedgm.launch import RunResult
+    from fedgm.lightning import pl
 
 
 def run(overrides: Sequence[str] = ()) -> "RunResult":
@@ -61,8 +62,18 @@ def reproduce(
     )
 
 
-def load_runs(output_dir: str | Path = "outputs") -> "pd.DataFrame":
-    """All rows of all runs below ``output_dir``: one line per round, with what tells the runs apart."""
+def load_model(run: str | Path) -> "pl.LightningModule":
+    """The trained module of a run folder, in evaluation mode."""
+    from fedgm.runs.model import load_model as load
+
+    return load(run)
+
+
+def load_runs(output_dir: str | Path = "outputs", config: bool = True) -> "pd.DataFrame":
+    """All rows of all runs below ``output_dir``: one line per round, with what tells the runs apart.
+
+    With ``config`` every key of the configuration is a column, such as ``algorithm.eta``.
+    """
     import pandas as pd
 
     frames: list[pd.DataFrame] = []
@@ -73,5 +84,7 @@ def load_runs(output_dir: str | Path = "outputs") -> "pd.DataFrame":
         frame = pd.DataFrame(rows.read(path.parent / "metrics.jsonl"))
         for key in ("name", "algorithm", "schedule", "participation", "profile", "seed", "status", "folder"):
             frame.insert(0, key, known.get(key))
-        frames.append(frame)
+        values = record.configuration(path.parent) if config else {}
+        own = {key: [value] * len(frame) for key, value in values.items() if key not in frame}
+        frames.append(pd.concat([frame, pd.DataFrame(own, index=frame.index)], axis=1))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

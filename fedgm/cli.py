@@ -19,6 +19,10 @@ COMMANDS = {
         "fedgm.paper.command:reproduce",
         "A figure of the paper: run what is missing, draw it, judge its claims.",
     ),
+    "list": ("fedgm.runs.table:list_runs", "Stored runs: status, parameters, numbers, size; --prune."),
+    "show": ("fedgm.runs.table:show", "One run in full."),
+    "compare": ("fedgm.runs.compare:compare", "Runs side by side: a picture and a table, also in LaTeX."),
+    "sync": ("fedgm.runs.sync:sync", "Send stored runs to W&B later."),
     "data": ("fedgm.split:data", "Fetch a dataset; --show OVERRIDES draws the split of a run."),
     "convert": (
         "fedgm.server.command:convert",

@@ -67,7 +67,7 @@ def from_folder(folder: Path) -> RunRecord | None:
         facts["status"] = "killed"  # the same command continues it
     own = rows.read(folder / "metrics.jsonl")
     facts["rounds_done"] = len(own)
-    return RunRecord(facts, _config(folder), _measured(own), folder)
+    return RunRecord(facts, configuration(folder), _measured(own), folder)
 
 
 def below(output_dir: Path) -> list[RunRecord]:
@@ -88,7 +88,7 @@ def _measured(own: list[Row]) -> list[Row]:
     return measured
 
 
-def _config(folder: Path) -> dict[str, Any]:
+def configuration(folder: Path) -> dict[str, Any]:
     """config.yaml with dotted keys."""
     try:
         content = yaml.safe_load((folder / "config.yaml").read_text())

@@ -1,0 +1,1 @@
+"""Stored runs at hand: list, show, compare, send to W&B, load the model."""

@@ -1,0 +1,196 @@
+"""``fedgm compare``: runs side by side in a picture and a table, seeds of a configuration as one line."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import click
+
+from fedgm.errors import FedGMError
+from fedgm.track.record import RunRecord
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True)
+@click.option("--out", default="compare.png", show_default=True, help="The picture: .png, .pdf or .svg.")
+@click.option(
+    "--filter", "conditions", multiple=True, metavar="KEY=VALUE", help="Of all runs found, only these."
+)
+@click.option(
+    "--to", "target", type=float, help="Also the rounds to this value, such as 0.4  [default: none]."
+)
+@click.option("--latex", is_flag=True, help="Print the table in LaTeX.")
+def compare(
+    runs: tuple[str, ...], out: str, conditions: tuple[str, ...], target: float | None, latex: bool
+) -> None:
+    """Compare RUNS: run folders, folders above them, or files of stored results."""
+    from rich.console import Console
+
+    from fedgm.figures.formats import save
+    from fedgm.runs.find import find, matching
+    from fedgm.runs.labels import lines
+
+    console = Console()
+    try:
+        found = [run for run in matching(find(runs), conditions) if run.evaluations]
+        if not found:
+            raise FedGMError("none of these runs has been evaluated yet")
+        grouped = lines(found)
+        made = rows(grouped, target)
+        path = save(picture(grouped), Path(out))
+    except FedGMError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    if latex:
+        click.echo(latex_table(made))
+    else:
+        console.print(as_table(made))
+    console.print(f"  {path}", highlight=False, soft_wrap=True)
+
+
+def rows(grouped: dict[str, list[RunRecord]], target: float | None = None) -> list[dict[str, str]]:
+    """A line each: mean and deviation over seeds of the last ten evaluations, rounds to ``target``."""
+    from fedgm.runs.find import goal, main_metric, metrics
+    from fedgm.statistics.curve import rounds_to
+
+    every = [run for runs in grouped.values() for run in runs]
+    main = main_metric(every)
+    made: list[dict[str, str]] = []
+    for name, runs in grouped.items():
+        row = {"line": name, "seeds": ", ".join(str(run.facts["seed"]) for run in runs)}
+        for metric in (name for name in metrics(every) if name in pair(main)):
+            row[metric] = spread(metric, [run.mean(metric) for run in runs])
+        if target is not None and main is not None:
+            reached = [
+                rounds_to(
+                    [r["round"] for r in run.evaluations],
+                    [r.get(main) for r in run.evaluations],
+                    target,
+                    goal(main),
+                )
+                for run in runs
+            ]
+            row[f"rounds to {target:g}"] = _reached(reached)
+        lost = sum(run.status == "diverged" for run in runs)
+        undone = sum(not run.is_done for run in runs)
+        row["ended"] = ", ".join(
+            f"{count} {word}"
+            for count, word in (
+                (len(runs) - lost - undone, "finished"),
+                (lost, "diverged"),
+                (undone, "not done"),
+            )
+            if count
+        )
+        made.append(row)
+    return made
+
+
+def pair(main: str | None) -> tuple[str, ...]:
+    """The metric that runs are compared by, and the same on training data."""
+    return (f"train/{main.partition('/')[2]}", main) if main else ()
+
+
+def spread(metric: str, values: Sequence[float | None]) -> str:
+    """``44.12 ± 0.31``; accuracies in percent."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return "-"
+    factor, digits = (100.0, 2) if metric.endswith("acc") else (1.0, 4)
+    around = f" ± {factor * stdev(known):.{digits}f}" if len(known) > 1 else ""
+    return f"{factor * mean(known):.{digits}f}{around}"
+
+
+def _reached(found: Sequence[int | None]) -> str:
+    """Mean over the seeds that got there, and how many did where not all."""
+    known = [value for value in found if value is not None]
+    if not known:
+        return "never"
+    short = f" ({len(known)} of {len(found)} seeds)" if len(known) < len(found) else ""
+    return f"{mean(known):.0f}{short}"
+
+
+def _head(key: str) -> str:
+    return f"{key}, %" if key.endswith("/acc") else key
+
+
+def as_table(made: Sequence[dict[str, str]]) -> Any:
+    """For the screen."""
+    from rich.table import Table
+
+    table = Table(
+        header_style="bold", caption="mean ± standard deviation over seeds, of the last 10 evaluations"
+    )
+    for key in made[0]:
+        table.add_column(_head(key), justify="left" if key == "line" else "right", overflow="fold")
+    for row in made:
+        table.add_row(*row.values())
+    return table
+
+
+SPECIAL = {"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "±": r"$\pm$", ">": "$>$"}
+
+
+def latex_table(made: Sequence[dict[str, str]]) -> str:
+    """A booktabs table to paste."""
+
+    def clean(text: str) -> str:
+        return "".join(SPECIAL.get(letter, letter) for letter in text)
+
+    keys = list(made[0])
+    lines = [
+        rf"\begin{{tabular}}{{l{'r' * (len(keys) - 1)}}}",
+        r"\toprule",
+        " & ".join(clean(_head(key)) for key in keys) + r" \\",
+        r"\midrule",
+        *(" & ".join(clean(row[key]) for key in keys) + r" \\" for row in made),
+        r"\bottomrule",
+        r"\end{tabular}",
+        "% mean and standard deviation over seeds of the mean of the last 10 evaluations",
+    ]
+    return "\n".join(lines)
+
+
+def picture(grouped: dict[str, list[RunRecord]]) -> Any:
+    """Training and test curves of the metric that runs are compared by, and against time under a clock."""
+    from fedgm.figures.lines import BAND, Drawn, Pane, Trace, draw
+    from fedgm.runs.find import main_metric, metrics
+    from fedgm.track.rows import Row
+
+    every = [run for runs in grouped.values() for run in runs]
+    main = main_metric(every)
+    if main is None:
+        raise FedGMError("these runs have no test metric to draw")
+    panes = [Pane(metric) for metric in pair(main) if metric in metrics(every)]
+    if all("clock/time" in run.evaluations[0] for run in every):
+        panes.append(Pane(main, abscissa="clock/time"))
+
+    def trace(run: RunRecord) -> Trace:
+        start: Row = {"round": 0, "clock/time": 0.0, **(run.facts.get("initial") or {})}
+        return Trace([start, *run.evaluations], run.status == "diverged")
+
+    drawn = [Drawn(name, tuple(trace(run) for run in runs)) for name, runs in grouped.items()]
+    return draw(drawn, panes, title(every), [caption(every), BAND if len(every) > len(drawn) else ""])
+
+
+def title(runs: Sequence[RunRecord]) -> str:
+    """The experiments that the runs belong to."""
+    names = sorted({str(run.facts["name"]) for run in runs})
+    return f"{', '.join(names)}: {len(runs)} runs"
+
+
+def caption(runs: Sequence[RunRecord]) -> str:
+    """What a picture must say: profile, rounds, seeds, local steps."""
+
+    def values(key: str) -> str:
+        return ", ".join(str(value) for value in sorted({run.facts.get(key) for run in runs}, key=str))
+
+    steps = sorted(float(run.facts["local_steps"]) for run in runs if run.facts.get("local_steps"))
+    K = f", K = {steps[0]:.1f} to {steps[-1]:.1f} local steps on average" if steps else ""
+    lost = " A cross: a run ended as diverged." if any(run.status == "diverged" for run in runs) else ""
+    return (
+        f"Profile {values('profile')}: {values('model')} on {values('data')}, {values('rounds')} rounds{K}; "
+        f"seeds {values('seed')}.{lost}"
+    )

@@ -1,0 +1,111 @@
+"""Which runs a command is about: folders of runs, folders above them, files of stored results."""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from fedgm.errors import FedGMError, require
+from fedgm.track import archive, record
+from fedgm.track.identity import number
+from fedgm.track.record import RunRecord
+
+
+def find(places: Iterable[str | Path]) -> list[RunRecord]:
+    """All runs of the places, each once; a place without any is an error."""
+    found: dict[tuple[str, int], RunRecord] = {}
+    for place in map(Path, places):
+        runs = record.below(place) if place.is_dir() else []
+        if place.is_file():
+            runs = archive.read(place)
+        if not runs:
+            raise FedGMError(
+                f"{place}: no run in there. Try outputs, outputs/NAME/RUN/seed=0 or a file of --export"
+            )
+        found |= {run.key: run for run in runs if run.key not in found}
+    return list(found.values())
+
+
+def one(place: str | Path) -> RunRecord:
+    """The run of a folder; of several below it none is chosen."""
+    path = Path(place)
+    found = record.from_folder(path)
+    if found is None:
+        below = record.below(path) if path.is_dir() else []
+        if len(below) == 1:
+            return below[0]
+        near = f"Try {below[0].folder}" if below else "Try outputs/NAME/RUN/seed=0"
+        raise FedGMError(f"{path} is not the folder of one run ({len(below)} below it). {near}")
+    return found
+
+
+def value(run: RunRecord, key: str) -> Any:
+    """A fact, a configuration key (its last part will do), or last10 of a metric."""
+    if key in run.facts:
+        return run.facts[key]
+    if key in run.config:
+        return run.config[key]
+    if any(key in row for row in run.evaluations):
+        return run.mean(key)
+    near = [name for name in run.config if name.rpartition(".")[2] == key]
+    return run.config[min(near, key=len)] if near else None
+
+
+def matching(runs: Sequence[RunRecord], conditions: Sequence[str]) -> list[RunRecord]:
+    """Runs that meet every ``key=value`` (or ``key<value``, ``key>value``)."""
+    for words in conditions:
+        sign = next((mark for mark in ("=", "<", ">") if mark in words), None)
+        if sign is None:
+            raise FedGMError(f"--filter {words}: a key and a value. Try --filter algorithm=fedgm")
+        key, _, wanted = words.partition(sign)
+        _require_known(runs, key)
+        runs = [run for run in runs if _meets(value(run, key), sign, wanted)]
+    return list(runs)
+
+
+def _require_known(runs: Sequence[RunRecord], key: str) -> None:
+    """Refuse a key that no run has, with the near one."""
+    known = {name for run in runs for name in (*run.facts, *run.config, *(run.evaluations[-1:] or [{}])[0])}
+    short = {name.rpartition(".")[2] for name in known}
+    near = get_close_matches(key, sorted(known | short), n=1)
+    hint = near[0] if near else "algorithm, seed, status, algorithm.eta, test/acc"
+    require(not runs or key in known | short, "key", key, "a key of these runs", hint)
+
+
+def _meets(found: Any, sign: str, wanted: str) -> bool:
+    """Numbers are compared as numbers, anything else as text."""
+    try:
+        a, b = float(found), float(wanted)
+    except (TypeError, ValueError):
+        return sign == "=" and str(found).lower() == wanted.lower()
+    return a == b if sign == "=" else a < b if sign == "<" else a > b
+
+
+def order(runs: Sequence[RunRecord], key: str) -> list[RunRecord]:
+    """By a key, ascending; ``-key`` descending; runs without it come last."""
+    name, down = key.lstrip("-"), key.startswith("-")
+    _require_known(runs, name)
+    having = [run for run in runs if value(run, name) is not None]
+    try:
+        having.sort(key=lambda run: float(value(run, name)), reverse=down)
+    except (TypeError, ValueError):
+        having.sort(key=lambda run: str(number(value(run, name))), reverse=down)
+    return having + [run for run in runs if value(run, name) is None]
+
+
+def metrics(runs: Iterable[RunRecord]) -> list[str]:
+    """Names of what was measured, in the rows' order: whatever the task has."""
+    names = dict.fromkeys(key for run in runs for row in run.evaluations[-1:] for key in row)
+    return [key for key in names if key.startswith(("train/", "test/"))]
+
+
+def main_metric(runs: Sequence[RunRecord]) -> str | None:
+    """What runs are compared by: test accuracy where there is one, else the first test metric."""
+    known = metrics(runs)
+    tests = [name for name in known if name.startswith("test/")]
+    return next((name for name in tests if name.endswith("acc")), tests[0] if tests else None)
+
+
+def goal(metric: str) -> str:
+    """Losses fall, anything else rises."""
+    return "minimize" if "loss" in metric or "perplexity" in metric else "maximize"

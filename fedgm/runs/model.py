@@ -1,0 +1,41 @@
+"""The trained module of a run, from config.yaml and model.safetensors."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor
+
+from fedgm import assemble, config
+from fedgm.errors import FedGMError
+from fedgm.lightning import pl
+
+GUESS = 10  # classes; the stored weights say how many there are
+
+
+def load_model(run: str | Path) -> pl.LightningModule:
+    """The module of a run that has ended, with its weights, in evaluation mode; no code is unpickled."""
+    from safetensors.torch import load_file
+
+    folder = Path(run)
+    if not (folder / "config.yaml").exists():
+        raise FedGMError(
+            f"{folder} is not a run folder: there is no config.yaml. Try outputs/NAME/RUN/seed=0"
+        )
+    weights = folder / "model.safetensors"
+    if not weights.exists():
+        raise FedGMError(f"{folder}: no model.safetensors, which a run writes at its end. Finish it first")
+    config.register()
+    stored = config.validate(config.stored(folder))
+    tensors = load_file(weights)
+    module = assemble.build_module(stored, GUESS)
+    if (classes := _classes(module.state_dict(), tensors)) != GUESS:
+        module = assemble.build_module(stored, classes)
+    module.load_state_dict(tensors)
+    module.eval()
+    return module
+
+
+def _classes(guessed: Mapping[str, Tensor], stored: Mapping[str, Tensor]) -> int:
+    """The first dimension of what does not fit a model of ``GUESS`` classes: its last layer."""
+    unlike = [name for name, tensor in guessed.items() if stored[name].shape != tensor.shape]
+    return int(stored[unlike[0]].shape[0]) if unlike else GUESS
