@@ -17,7 +17,7 @@ from fedgm.track.rows import Row
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 AXES = {"round": "round", "clock/time": "virtual seconds"}
-GAP = 0.058  # of the axes' height, between two labels
+GAP = 0.16  # inches between two labels
 BAND = "Lines are means over seeds, bands reach from the lowest seed to the highest."
 
 
@@ -61,7 +61,8 @@ def draw(
     ends: Sequence[int] = (),
 ) -> Figure:
     """All lines in each pane; the last one carries their names at the ends of the curves."""
-    figure = sheet(3.7 * len(panes) + 1.5, 3.9)
+    height = max(3.9, 1.3 + 0.17 * len(lines))  # room for a label each
+    figure = sheet(3.7 * len(panes) + 1.5, height)
     for place, pane in enumerate(panes, start=1):
         axes = figure.add_subplot(1, len(panes), place)
         last: list[tuple[str, str, float, float]] = []
@@ -149,7 +150,9 @@ def _label(axes: Axes, last: list[tuple[str, str, float, float]]) -> None:
     low, high = axes.get_ylim()
     ordered = sorted(last, key=lambda entry: entry[3])
     wanted = [min(1.0, max(0.0, (entry[3] - low) / (high - low))) for entry in ordered]
-    for (name, colour, x, y), place in zip(ordered, apart(wanted, GAP), strict=True):
+    figure = axes.get_figure(root=True)
+    tall = float(figure.get_figheight()) - 1.2 if figure else 2.7  # inches of the axes
+    for (name, colour, x, y), place in zip(ordered, apart(wanted, GAP / tall), strict=True):
         axes.annotate(
             name, (x, y), xycoords="data", xytext=(1.03, place), textcoords="axes fraction", va="center",
             fontsize=8, color=colour, annotation_clip=False,

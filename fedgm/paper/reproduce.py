@@ -116,6 +116,11 @@ class Reproduction:
         runs = [run for job in one.jobs.values() if (run := self.lookup(job)) is not None]
         steps = [float(run.facts["local_steps"]) for run in runs if run.facts.get("local_steps")]
         words = [word for word in self.overrides if word != "profile=small"]
+        if self.seeds != 3:
+            listed = (
+                [self.seeds] if isinstance(self.seeds, int) else [*self.seeds, ""][: max(2, len(self.seeds))]
+            )
+            words.append(f"--seeds {','.join(map(str, listed))}")
         return {
             "figure": one.figure.number,
             "title": one.figure.title,

@@ -52,8 +52,7 @@ def compare(
 
 def rows(grouped: dict[str, list[RunRecord]], target: float | None = None) -> list[dict[str, str]]:
     """A line each: mean and deviation over seeds of the last ten evaluations, rounds to ``target``."""
-    from fedgm.runs.find import goal, main_metric, metrics
-    from fedgm.statistics.curve import rounds_to
+    from fedgm.runs.find import main_metric, metrics
 
     every = [run for runs in grouped.values() for run in runs]
     main = main_metric(every)
@@ -63,15 +62,7 @@ def rows(grouped: dict[str, list[RunRecord]], target: float | None = None) -> li
         for metric in (name for name in metrics(every) if name in pair(main)):
             row[metric] = spread(metric, [run.mean(metric) for run in runs])
         if target is not None and main is not None:
-            reached = [
-                rounds_to(
-                    [r["round"] for r in run.evaluations],
-                    [r.get(main) for r in run.evaluations],
-                    target,
-                    goal(main),
-                )
-                for run in runs
-            ]
+            reached = [_rounds_to(run, main, target) for run in runs]
             row[f"rounds to {target:g}"] = _reached(reached)
         lost = sum(run.status == "diverged" for run in runs)
         undone = sum(not run.is_done for run in runs)
@@ -86,6 +77,15 @@ def rows(grouped: dict[str, list[RunRecord]], target: float | None = None) -> li
         )
         made.append(row)
     return made
+
+
+def _rounds_to(run: RunRecord, metric: str, target: float) -> int | None:
+    """The first evaluated round at which a run is as good as ``target``."""
+    from fedgm.runs.find import goal
+    from fedgm.statistics.curve import rounds_to
+
+    rounds = [int(row["round"] or 0) for row in run.evaluations]
+    return rounds_to(rounds, [row.get(metric) for row in run.evaluations], target, goal(metric))
 
 
 def pair(main: str | None) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ def picture(grouped: dict[str, list[RunRecord]]) -> Any:
         start: Row = {"round": 0, "clock/time": 0.0, **(run.facts.get("initial") or {})}
         return Trace([start, *run.evaluations], run.status == "diverged")
 
-    drawn = [Drawn(name, tuple(trace(run) for run in runs)) for name, runs in grouped.items()]
+    drawn = [Drawn(name + _open(runs), tuple(trace(run) for run in runs)) for name, runs in grouped.items()]
     return draw(drawn, panes, title(every), [caption(every), BAND if len(every) > len(drawn) else ""])
 
 
@@ -192,5 +192,11 @@ def caption(runs: Sequence[RunRecord]) -> str:
     lost = " A cross: a run ended as diverged." if any(run.status == "diverged" for run in runs) else ""
     return (
         f"Profile {values('profile')}: {values('model')} on {values('data')}, {values('rounds')} rounds{K}; "
-        f"seeds {values('seed')}.{lost}"
+        f"seed{'s' if len({run.facts['seed'] for run in runs}) > 1 else ''} {values('seed')}.{lost}"
     )
+
+
+def _open(runs: Sequence[RunRecord]) -> str:
+    """How many runs of a line are not done, where there are any."""
+    undone = sum(not run.is_done for run in runs)
+    return f" ({undone} of {len(runs)} not done)" if undone else ""

@@ -1,20 +1,29 @@
-"""The lines that `-m +experiment=...` runs are those of the figure."""
+"""An experiment's figure: lines for `-m` and for `fedgm reproduce`, panels, claims, each said once."""
+
+import re
 
 import pytest
 import yaml
 
 from fedgm import config
+from fedgm.claims import paper
+from fedgm.errors import ConfigError
+from fedgm.grid import file
+from fedgm.paper import figure, plan
+from fedgm.track.identity import identity
+
+EXPERIMENTS = sorted(path.stem for path in (config.conf_dir() / "experiment").glob("*.yaml"))
 
 
-def lines(experiment):
-    return yaml.safe_load((config.conf_dir() / "experiment" / f"{experiment}.yaml").read_text())["hydra"][
-        "sweeper"
-    ]["lines"]
+@pytest.fixture(scope="module")
+def figures():
+    return {name: figure.read(name) for name in EXPERIMENTS}
 
 
 @pytest.mark.parametrize(("experiment", "delay"), [("autonomous", 5), ("autonomous_delay10", 10)])
-def test_both_readings_of_alg_4_are_lines_of_figures_1cd_and_9(experiment, delay):
-    runs = [config.compose([f"+experiment={experiment}", *line.split()]) for line in lines("autonomous")]
+def test_both_readings_of_alg_4_are_lines_of_figures_1cd_and_9(experiment, delay, figures):
+    lines = figures[experiment].lines
+    runs = [config.compose([f"+experiment={experiment}", *line.overrides]) for line in lines]
     got = [
         (
             run.algorithm.name,
@@ -32,3 +41,90 @@ def test_both_readings_of_alg_4_are_lines_of_figures_1cd_and_9(experiment, delay
         ("fedgm", None, "none", None),
     ]
     assert [run.winners for run in runs] == [*[experiment] * 4, "fedgm"]
+    assert [line.key for line in lines] == [
+        "fedgm_start", "fedavg_start", "fedgm_current", "fedavg_current", "ideal",
+    ]  # fmt: skip
+
+
+def test_every_experiment_is_one_figure_of_the_paper():
+    assert figure.numbers() == {
+        "1ab": "fedgm", "1cd": "autonomous", "2": "multistage", "5": "fedavg_eta", "6": "fedgm_eta",
+        "9": "autonomous_delay10", "4": "heterogeneity", "7": "early_late", "3": "vgg",
+        "8": "multistage_long",
+    }  # fmt: skip
+    assert sorted(figure.numbers().values()) == EXPERIMENTS
+
+
+def test_every_claim_is_judged_by_a_figure_and_finds_its_lines(figures):
+    assert {name for one in figures.values() for name in one.claims} == set(paper.CLAIMS)
+    for one in figures.values():
+        for claim in paper.claims(one.claims):
+            known = {line.key for line in one.lines}
+            for name in claim.figures:
+                known |= {f"{name}/{line.key}" for line in figures[name].lines}
+            wanted = set(re.findall(r"(?:a|b|line)='([\w/]+)'", repr(claim.parts)))
+            assert wanted
+            assert wanted <= known
+            assert {key for pair in claim.budgets for key in pair} <= known
+
+
+def test_grids_of_winners_are_sweep_files_of_the_line_s_algorithm(figures):
+    for one in figures.values():
+        for line in one.lines:
+            if line.grid:
+                name, *words = line.grid.split()
+                read = file.read(config.conf_dir().parent / "sweeps" / f"{name}.yaml")
+                assert f"algorithm={read.points[0]['algorithm']}" in line.overrides
+                assert set(words) <= set(line.overrides)
+
+
+def test_the_figure_says_nothing_about_the_run():
+    plain = config.compose(["+experiment=multistage"])
+    changed = config.compose(["+experiment=multistage", "figure.title=other", "figure.claims=[C1]"])
+    assert identity(plain) == identity(changed)
+    assert identity(config.compose(["+experiment=multistage", "figure=null"])) == identity(plain)
+
+
+def test_seeds_where_winners_were_chosen_start_at_one(figures):
+    assert plan.seeds_of(figures["fedgm"], 3) == (1, 2, 3)
+    assert plan.seeds_of(figures["multistage"], 3) == (0, 1, 2)
+    assert plan.seeds_of(figures["fedgm"], [1, 2, 5]) == (1, 2, 5)
+    assert [name for name, one in figures.items() if one.has_winners] == [
+        "autonomous", "autonomous_delay10", "fedgm", "heterogeneity", "vgg",
+    ]  # fmt: skip
+
+
+def test_names_of_figures():
+    assert figure.choose("fig1") == ["fedgm", "autonomous"]
+    assert figure.choose("fig1cd") == ["autonomous"]
+    assert figure.choose("8") == ["multistage_long"]
+    assert len(figure.choose("all")) == 10
+    with pytest.raises(ConfigError, match=r"figure=fig10 is not allowed: fig1ab, .*fig1 or all"):
+        figure.choose("fig10")
+
+
+def test_panels_of_figure_7_are_the_first_and_the_last_quarter(figures):
+    assert [(p.metric, p.period) for p in figures["early_late"].panels] == [
+        ("train/acc", "first quarter"), ("train/acc", "last quarter"),
+    ]  # fmt: skip
+    assert [(p.metric, p.period) for p in figures["vgg"].panels] == [("train/acc", ""), ("test/acc", "")]
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("figure.panels=[test/acc late]", "METRIC last quarter"),
+        ("figure.claims=[C9]", r"figure.claims=C9 is not allowed: C1"),
+        ("figure.lines=[{key:a,name:b,overides:c}]", r"overides=c is not allowed: key, name"),
+        ("figure.lines=[{key:a,name:b}]", r"lines.overrides=\(missing\)"),
+        ("figure.lines=[]", r"figure.lines=\[\]"),
+    ],
+)
+def test_a_figure_that_cannot_be_read_is_refused(override, message):
+    with pytest.raises(ConfigError, match=message):
+        figure.read("fedavg_eta", [override])
+
+
+def test_lines_have_one_source():
+    for path in (config.conf_dir() / "experiment").glob("*.yaml"):
+        assert "hydra" not in yaml.safe_load(path.read_text()), path

@@ -1,0 +1,144 @@
+"""`fedgm reproduce` from stored results: verdict, picture, report; nothing is trained here."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+from made_records import record
+
+from fedgm import api, cli
+from fedgm.figures.lines import apart
+from fedgm.paper import plan
+from fedgm.paper.command import parse_seeds
+from fedgm.paper.report import markdown
+from fedgm.track import archive
+
+WORDS = ["profile=tiny", "rounds=100", "eval.every=5"]
+
+
+def planned(experiment, seeds=3):
+    return plan.make(experiment, seeds, WORDS, "outputs")
+
+
+@pytest.fixture(scope="module")
+def archived(tmp_path_factory):
+    """Figure 1ab: FedGM at 60 %, FedAvgM at 51 %, FedAvg at 50 % without seed 3; Figure 5 whole."""
+    level = {"fedgm": 0.6, "fedavgm": 0.51, "fedavg": 0.5}
+    one = planned("fedgm")
+    runs = [
+        record(job, [level[key] + 0.001 * seed] * 20, algorithm=key)
+        for (key, seed), job in one.jobs.items()
+        if (key, seed) != ("fedavg", 3)
+    ]
+    runs.append(record(one.choosing("fedgm"), [0.62] * 20))
+    for (key, seed), job in planned("fedavg_eta").jobs.items():
+        if key == "eta_3":
+            runs.append(record(job, [0.2] * 6, "diverged", "fedavg"))
+        else:
+            size = 0.01 if key == "eta_1" else 0.05 + 0.001 * seed
+            runs.append(record(job, [0.4 + (-1) ** i * size for i in range(20)], algorithm="fedavg"))
+    path = tmp_path_factory.mktemp("stored") / "results.jsonl"
+    archive.write(path, runs)
+    return path
+
+
+def test_a_figure_is_drawn_and_judged_from_an_archive(archived, tmp_path):
+    [verdict] = api.reproduce("fig1ab", WORDS, stored=archived, out=tmp_path)
+    assert json.loads((tmp_path / "fig1ab" / "verdict.json").read_text())["claims"] == verdict["claims"]
+    assert (tmp_path / "fig1ab" / "fig1ab.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "fig1ab" / "fig1ab.pdf").read_bytes().startswith(b"%PDF")
+    c1, c2 = verdict["claims"]
+    assert [part["verdict"] for part in c1["parts"]] == ["undecided"] * 4  # no deviation, and a run missing
+    assert c1["parts"][1]["mean"] == pytest.approx(9.0)
+    assert verdict["missing"] == ["FedAvg, seed 3: missing"]
+    assert c1["parts"][2]["notes"] == ["FedAvg, seed 3: missing"]
+    assert "equal budget not known: 0 of 90 points of FedGM's grid are there" in c1["notes"]
+    assert c2["verdict"] == "undecided"
+    lines = {line["key"]: line for line in verdict["lines"]}
+    assert lines["fedgm"]["seed 0"] == pytest.approx(0.62)
+    assert lines["fedgm"]["values"] == "eta 2, beta 0.9, nu 0.9 (of the yaml: the grid has no winner yet)"
+    assert lines["fedgm"]["last10"]["test/acc"]["mean"] == pytest.approx(0.602)
+    assert (verdict["seeds"], verdict["judged on"]) == ([1, 2, 3], [1, 2, 3])
+
+
+def test_seed_0_chose_the_winners_and_judges_nothing(archived, tmp_path):
+    [verdict] = api.reproduce("fig1ab", WORDS, stored=archived, out=tmp_path, seeds=[0, 1, 2])
+    assert (verdict["seeds"], verdict["judged on"]) == ([0, 1, 2], [1, 2])
+    assert verdict["claims"][0]["parts"][0]["values"]["FedGM"].keys() == {"1", "2"}
+    assert verdict["command"].endswith("--seeds 0,1,2")
+
+
+def test_a_claim_over_two_figures_says_which_one_is_missing(archived, tmp_path):
+    [verdict] = api.reproduce("fig5", WORDS, stored=archived, out=tmp_path)
+    [c4] = verdict["claims"]
+    assert [part["verdict"] for part in c4["parts"]] == ["holds", "undecided", "holds"]
+    assert "FedGM, eta 5, seed 0: missing" in c4["parts"][1]["notes"]
+    assert verdict["lines"][2]["seeds"] == {"0": "divergent", "1": "divergent", "2": "divergent"}
+    assert c4["parts"][2]["high"] < 1
+
+
+def test_the_same_runs_give_the_same_bytes(archived, tmp_path):
+    for place in ("a", "b"):
+        api.reproduce("fig5", WORDS, stored=archived, out=tmp_path / place)
+    for name in ("fig5.png", "fig5.pdf", "verdict.json"):
+        assert (tmp_path / "a/fig5" / name).read_bytes() == (tmp_path / "b/fig5" / name).read_bytes()
+
+
+def test_the_report_says_what_was_run_and_what_was_not(archived, tmp_path):
+    words = ["reproduce", "fig1ab", "--stored", str(archived), *WORDS, "--out", str(tmp_path / "figures")]
+    result = CliRunner().invoke(cli.main, [*words, "--report", str(tmp_path / "page.md")])
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "page.md").read_text()
+    assert "![Figure 1ab](figures/fig1ab/fig1ab.png)" in page
+    assert (
+        "| 1ab | C1: FedGM beats FedAvgM and FedAvg, in training and test | **undecided** | tiny, 100" in page
+    )
+    assert "| FedGM | 62.20 ± 0.10 % | 60.20 ± 0.10 % | 62.00 % | 3 finished |" in page
+    assert "- Figure 1ab: FedAvg, seed 3: missing" in page
+
+
+def test_a_figure_without_runs_is_said_not_to_be_run(archived, tmp_path):
+    verdicts = api.reproduce("fig7", WORDS, stored=archived, out=tmp_path)
+    assert not (tmp_path / "fig7" / "fig7.png").exists()
+    assert "Not run. `fedgm reproduce fig7 profile=tiny" in markdown(verdicts, tmp_path, tmp_path)
+    assert verdicts[0]["claims"][0]["verdict"] == "undecided"
+
+
+def test_an_override_after_stored_is_no_path(tmp_path):
+    result = CliRunner().invoke(cli.main, ["reproduce", "fig2", "--stored", "profile=tiny"])
+    assert "docs/results" in result.output or result.exit_code == 0
+    result = CliRunner().invoke(cli.main, ["reproduce", "fig2", "--stored", str(tmp_path / "none.jsonl")])
+    assert result.exit_code == 1
+    assert "no stored results" in result.output
+
+
+@pytest.mark.parametrize(("words", "seeds"), [("3", 3), ("1,2,5", [1, 2, 5]), ("0,", [0])])
+def test_seeds_are_a_number_or_a_list(words, seeds):
+    assert parse_seeds(words) == seeds
+
+
+@pytest.mark.parametrize("words", ["0", "x", "1,-2", ""])
+def test_other_seeds_are_refused(words):
+    result = CliRunner().invoke(cli.main, ["reproduce", "fig2", "--seeds", words])
+    assert result.exit_code == 2
+    assert "Try --seeds 3 or --seeds 1,2,5" in result.output
+
+
+def test_a_plan_is_what_the_sweeps_runner_runs():
+    one = planned("fedavg_eta", 2)
+    sweep = plan.as_sweep([one], WORDS, "outputs")
+    assert len(sweep.jobs) == 6
+    assert sweep.file.halving is None
+    job = one.jobs["eta_2", 1]
+    assert job.overrides[:2] == ("+experiment=fedavg_eta", "algorithm.eta=2.0")
+    assert job.overrides[-1] == "seed=1"
+    assert (job.rounds, job.eval_every) == (100, 5)
+    assert one.choosing("eta_2") == replace(one.jobs["eta_2", 0])
+
+
+def test_labels_move_no_further_than_they_must():
+    assert apart([0.1, 0.5], 0.1) == pytest.approx([0.1, 0.5])
+    assert apart([0.5, 0.5], 0.1) == pytest.approx([0.45, 0.55])
+    assert apart([0.1, 0.12, 0.9], 0.1) == pytest.approx([0.06, 0.16, 0.9])
+    assert apart([0.5, 0.5, 0.52], 0.1) == pytest.approx([0.40667, 0.50667, 0.60667], abs=1e-4)
