@@ -66,11 +66,19 @@ def gather(own: PlannedFigure, others: Sequence[PlannedFigure], lookup: Lookup) 
     return Evidence(own.judging, runs, names)
 
 
+def _sweep(grid: str) -> file.SweepFile:
+    """The sweep file that a line's ``grid`` names first."""
+    return file.read(conf_dir().parent / "sweeps" / f"{grid.split()[0]}.yaml")
+
+
+def grid_size(grid: str) -> int:
+    """How many points it has."""
+    return len(_sweep(grid).points)
+
+
 def grid_runs(grid: str, overrides: Sequence[str], lookup: Lookup, output_dir: str) -> list[Run | None]:
     """A run for each point of the sweep behind a winner, on the seed that chose it; None where not run."""
-    name, *words = grid.split()
-    read = file.read(conf_dir().parent / "sweeps" / f"{name}.yaml")
-    planned = plan.make(read, [*words, *overrides], [CHOOSING], output_dir)
+    planned = plan.make(_sweep(grid), [*grid.split()[1:], *overrides], [CHOOSING], output_dir)
     found = [lookup(job) for job in planned.jobs]
     usable = ("finished", "diverged", "paused")
     return [as_run(run, CHOOSING) if run is not None and run.status in usable else None for run in found]

@@ -1,5 +1,6 @@
 """From the name of a figure to its picture and its verdict: plan, run what is missing, draw, judge."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -9,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from fedgm.claims.run import Run
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.figures.formats import save_all
 from fedgm.grid.plan import Job
@@ -17,7 +19,7 @@ from fedgm.grid.sweep import Sweep, default_workers
 from fedgm.paper import evidence, judge
 from fedgm.paper.figure import choose
 from fedgm.paper.picture import picture
-from fedgm.paper.plan import PlannedFigure, as_sweep, make
+from fedgm.paper.plan import CHOOSING, PlannedFigure, as_sweep, make
 from fedgm.track import archive
 from fedgm.track.folder import write_json
 from fedgm.track.record import RunRecord
@@ -46,9 +48,11 @@ class Reproduction:
         """The record of a job, from archives alone where those were asked for."""
         return self.stored.get(job.key) if self.stored is not None else self.sweep.results.of(job)
 
-    def _grid(self, grid: str) -> list[Any]:
+    def _grid(self, grid: str) -> list[Run | None]:
         """Runs of the sweep behind a winner; none where the command's overrides do not fit its file."""
         try:
+            if self.stored is not None and not any(key[1] == CHOOSING for key in self.stored):
+                return [None] * evidence.grid_size(grid)  # planning many points takes seconds
             return evidence.grid_runs(grid, self.overrides, self.lookup, self.output_dir)
         except ConfigError:
             return []
@@ -102,7 +106,7 @@ class Reproduction:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / "verdict.json", verdict)
         self._say(one, verdict, [*paths, folder / "verdict.json"])
-        return verdict
+        return json.loads((folder / "verdict.json").read_text())  # null for ends that are not finite
 
     def _companion(self, experiment: str) -> PlannedFigure:
         """Another figure whose lines a claim needs: looked up, not run."""
