@@ -37,8 +37,7 @@ def picture(planned: PlannedFigure, lookup: Lookup, lines: Sequence[dict[str, An
     rounds = next(iter(planned.jobs.values())).rounds
     drawn = [
         Drawn(_named(line.name, records[line.key], len(planned.seeds)), tuple(map(trace, records[line.key])))
-        for line in figure.lines
-        if any(run.evaluations for run in records[line.key])
+        for line in figure.lines  # also those without runs, so that colours stay
     ]
     panes: list[Pane] = []
     for panel in figure.panels:
