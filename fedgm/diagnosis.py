@@ -162,14 +162,14 @@ def estimate_run(config: "RunConfig", folder: Path, clients: int) -> tuple["Esti
     from fedgm.theory import measure
 
     federation = load_federation(config)
-    module = build_module(config, federation.classes)
+    module = build_module(config, federation.facts)
     module.load_state_dict(load_file(folder / "model.safetensors"))
     size, layout = config.local.batch_size, bool(config.model["channels_last"])
 
     def batches(client: int) -> Iterator[tuple["Tensor", "Tensor"]]:
         own = federation.partition.indices(client)
         for start in range(0, len(own) - size + 1, size):
-            yield federation.batch(own[start : start + size], train=False, channels_last=layout)
+            yield federation.images.batch(own[start : start + size], train=False, channels_last=layout)
 
     chosen = [c for c in range(federation.count) if federation.size(c) >= 2 * size][:clients]
     if len(chosen) < 2:
