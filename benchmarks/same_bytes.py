@@ -3,8 +3,8 @@
     python -m benchmarks.same_bytes --write before.json     # on the commit before
     python -m benchmarks.same_bytes --against before.json   # on the commit after
 
-Of every command it keeps the run's hash, the SHA-256 of model.safetensors and one of every column of the rows,
-`time/*` apart, so that a column that was added is told from one that changed.
+Of every command it keeps the run's hash, the SHA-256 of model.safetensors and one of every column of the
+rows, `time/*` apart, so that a column that was added is told from one that changed.
 """
 
 import argparse
@@ -20,11 +20,11 @@ from rich.console import Console
 from fedgm.config import compose
 from fedgm.launch import execute
 
-SMALL = (
-    "profile=tiny data.train_samples=200 data.test_samples=30 eval.train_samples=30 clients.count=10 "
-    "clients.per_round=3 local.epochs=2 local.batch_size=10 eval.batch_size=10 rounds=4 track.mode=disabled "
-    "trainer.workers=1"
-).split()
+SMALL = [
+    "profile=tiny", "data.train_samples=200", "data.test_samples=30", "eval.train_samples=30",
+    "clients.count=10", "clients.per_round=3", "local.epochs=2", "local.batch_size=10", "eval.batch_size=10",
+    "rounds=4", "track.mode=disabled", "trainer.workers=1",
+]  # fmt: skip
 COMMANDS = [
     "algorithm=fedgm",
     "algorithm=fedavg",

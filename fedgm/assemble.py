@@ -89,7 +89,7 @@ def load_federation(config: RunConfig) -> ClientData:
 
 
 def build_module(config: RunConfig, facts: Mapping[str, Any]) -> TaskModule:
-    """The task's module with weights drawn from the seed; ``facts`` are what the data decides of the model."""
+    """The task's module with weights drawn from the seed; ``facts`` is what the data decides of it."""
     local, task = config.local, task_class(config)
     missing = [name for name in task.model_needs if name not in facts]
     allowed = f"data={config.data.name} does not know {', '.join(missing)}, which its model needs"

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
@@ -44,8 +44,8 @@ class RoundSettings:
 class ClientParts:
     """What a client does besides plain training, and where it keeps what it must remember."""
 
-    rule: ClientRule = Plain()
-    upload: UploadRule = WholeDelta()
+    rule: ClientRule = field(default_factory=Plain)
+    upload: UploadRule = field(default_factory=WholeDelta)
     store: Store | None = None
 
 
@@ -103,7 +103,16 @@ class CohortTrainer:
             rng = generator(self.settings.seed, "upload", t, task.client)
             sent = self.parts.upload.send(delta, kept.upload, rng)
             squared = (task.weight * share * sent.delta).double().square().sum().item()
-            line = [*result.sums, result.steps, result.samples, result.measured, sent.bytes, squared, 1, share]
+            line = [
+                *result.sums,
+                result.steps,
+                result.samples,
+                result.measured,
+                sent.bytes,
+                squared,
+                1,
+                share,
+            ]
             table[slot] = torch.tensor(line, dtype=torch.float64)
             mean.add(sent.delta, after.buffers, after.counters, task.weight, share)
             returned = rule.end(local, moved, result.steps, task.weight)

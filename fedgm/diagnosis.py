@@ -159,9 +159,12 @@ def estimate_run(config: "RunConfig", folder: Path, clients: int) -> tuple["Esti
     from torch.nn.functional import cross_entropy
 
     from fedgm.assemble import build_module, load_federation
+    from fedgm.data.federation import Federation
     from fedgm.theory import measure
 
     federation = load_federation(config)
+    if not isinstance(federation, Federation):
+        raise FedGMError(f"--estimate {folder}: data={config.data.name} has no images. Allowed: image data")
     module = build_module(config, federation.facts)
     module.load_state_dict(load_file(folder / "model.safetensors"))
     size, layout = config.local.batch_size, bool(config.model["channels_last"])

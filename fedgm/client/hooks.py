@@ -8,7 +8,8 @@ import torch
 from fedgm.lightning import call_module_hook, is_overridden, pl
 
 HOOKS = (
-    "on_train_batch_start", "on_train_batch_end", "on_before_zero_grad", "optimizer_zero_grad", "optimizer_step",
+    "on_train_batch_start", "on_train_batch_end", "on_before_zero_grad", "optimizer_zero_grad",
+    "optimizer_step",
 )  # fmt: skip
 
 

@@ -88,7 +88,7 @@ def loss_of(output: Any) -> Tensor:
     loss = output.get("loss") if isinstance(output, Mapping) else output
     if not isinstance(loss, Tensor):
         raise FedGMError(
-            f"training_step returned {type(output).__name__} without a loss. Return the loss, or a dict with it"
+            f"training_step returned {type(output).__name__} without a loss. Return it, or a dict that has it"
         )
     return loss
 

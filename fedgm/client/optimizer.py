@@ -23,8 +23,8 @@ def read_state(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
                 found[key + NUMBER] = torch.tensor(value)
             elif value is not None:
                 raise FedGMError(
-                    f"local.state=keep: {type(optimizer).__name__} remembers {name}, a {type(value).__name__}, "
-                    "which cannot be stored. Try local.state=reset"
+                    f"local.state=keep: {type(optimizer).__name__} remembers {name}, which cannot be stored "
+                    f"({type(value).__name__}). Try local.state=reset"
                 )
     return found
 

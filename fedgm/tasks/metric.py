@@ -33,7 +33,7 @@ ACCURACY = Metric("acc", "accuracy", "higher", 100.0, "%")
 
 
 class Scoreboard(NamedTuple):
-    """The metrics of a run and the column that judges it; all that rows, tables and pictures know of a task."""
+    """A run's metrics and the column that judges it: all that rows, tables and pictures know of a task."""
 
     metrics: tuple[Metric, ...]
     headline: str

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from fedgm.lightning import pl
 from fedgm.tasks.metric import LOSS, Metric

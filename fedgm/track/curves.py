@@ -15,10 +15,8 @@ from fedgm.track.rows import Row, evaluations
 TRAIN, TEST, STAGE = "#3b6fb6", "#d1495b", "#8a8a8a"
 
 
-def draw(
-    path: Path, rows: list[Row], ends: list[int], title: str, caption: str, board: Scoreboard
-) -> None:
-    """Every metric of the global model against rounds, and the headline against virtual time under a clock."""
+def draw(path: Path, rows: list[Row], ends: list[int], title: str, caption: str, board: Scoreboard) -> None:
+    """Every metric of the global model against rounds, the headline also against a virtual clock."""
     measured = evaluations(rows, board.headline)
     panels = [("round", metric) for metric in board.metrics]
     if measured and "clock/time" in measured[0]:

@@ -57,7 +57,9 @@ def caption(summary: dict[str, Any]) -> str:
 def closing(console: Console, summary: dict[str, Any], folder: Path) -> None:
     """The result and where everything is."""
     s = summary
-    colour = {"finished": "green", "diverged": "yellow", "stopped": "yellow", "paused": "yellow"}.get(s["status"], "red")
+    colour = {"finished": "green", "diverged": "yellow", "stopped": "yellow", "paused": "yellow"}.get(
+        s["status"], "red"
+    )
     table = Table(
         show_header=True, header_style="bold", title=f"{s['name']} / {s['algorithm']} / seed {s['seed']}"
     )
@@ -68,7 +70,9 @@ def closing(console: Console, summary: dict[str, Any], folder: Path) -> None:
     lines.append(("mean of last 10", s["last10"]))
     for name, values in lines:
         if values:
-            table.add_row(name, str(values.get("round", "")), *(board.show(column, values) for column in board.columns))
+            table.add_row(
+                name, str(values.get("round", "")), *(board.show(column, values) for column in board.columns)
+            )
     console.print(table)
     reason = f": {s['reason']}" if s.get("reason") else ""
     console.print(
@@ -85,4 +89,3 @@ def stopped(console: Console, summary: dict[str, Any]) -> None:
     """One line after Ctrl-C."""
     done = f"{summary.get('rounds_done', '?')} of {summary['rounds']} rounds"
     console.print(f"[bold yellow]stopped[/] after {done}; the same command continues", highlight=False)
-
