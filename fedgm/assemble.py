@@ -171,7 +171,6 @@ def fit(
         unit=config.local.unit,
         weights=config.clients.weights,
         eval_every=config.eval.every,
-        lr=config.local.lr,
         nonfinite=config.clients.nonfinite,
         loss_limit=config.eval.loss_limit or math.inf,
         keep=config.local.state == "keep",
@@ -181,7 +180,6 @@ def fit(
     trainer.fit_loop = loop
     trainer.fit(
         module,
-        train_dataloaders=range(config.clients.per_round),  # a "batch" is a client: see FederatedLoop
         val_dataloaders=[WorkerShare(trainer, part, split) for split, part in data.evaluations().items()],
         ckpt_path=checkpoint,
     )
