@@ -17,7 +17,7 @@ from fedgm.config import RunConfig
 from fedgm.data.clients import ClientData, Evaluation, Source, local_steps
 from fedgm.draws import derive
 from fedgm.errors import ConfigError, require
-from fedgm.lightning import MisconfigurationException, pl
+from fedgm.lightning import Checkpoint, MisconfigurationException, pl
 from fedgm.loop import FederatedLoop
 from fedgm.participation import Participation
 from fedgm.parts import build, check, target_of
@@ -40,6 +40,9 @@ def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     check(config.client, "client")
     _require_fitting(config)
     check(config.upload, "upload")
+    for name, node in config.callbacks.items():
+        if isinstance(node, Mapping):
+            check(node, f"callbacks.{name}")
     task = task_class(config)
     scoreboard_of(config)
     check(config.task, "task", given={"net", "optimizer", "channels_last"})
@@ -115,6 +118,12 @@ def build_rule(config: RunConfig) -> ClientRule:
     return build(config.client, "client")
 
 
+def build_callbacks(config: RunConfig) -> list[pl.Callback]:
+    """The callbacks of the configuration, each by its ``_target_``."""
+    nodes = {name: node for name, node in config.callbacks.items() if isinstance(node, Mapping)}
+    return [build(node, f"callbacks.{name}") for name, node in nodes.items()]
+
+
 def build_upload(config: RunConfig) -> UploadRule:
     """What clients send of their update."""
     return build(config.upload, "upload")
@@ -144,7 +153,7 @@ def build_trainer(config: RunConfig, callbacks: list[pl.Callback], workers: int)
             callbacks=callbacks,
             plugins=[AtomicCheckpointIO()],
             logger=False,
-            enable_checkpointing=False,
+            enable_checkpointing=any(isinstance(c, Checkpoint) for c in callbacks),
             enable_progress_bar=False,
             enable_model_summary=False,
             num_sanity_val_steps=0,

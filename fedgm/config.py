@@ -228,6 +228,7 @@ class RunConfig:
             "_target_": "fedgm.tasks.classification.Classification",
         }
     )
+    callbacks: Any = field(default_factory=lambda: {"name": "none"})
     model: Any = MISSING
     data: Data = MISSING
     profile: Profile = MISSING

@@ -44,7 +44,13 @@ class RunResult:
         return self.summary["status"]
 
 
-def execute(cfg: DictConfig, overrides: Sequence[str], console: Console, alone: bool = True) -> RunResult:
+def execute(
+    cfg: DictConfig,
+    overrides: Sequence[str],
+    console: Console,
+    alone: bool = True,
+    callbacks: Sequence[pl.Callback] = (),
+) -> RunResult:
     """Run the job, continue it, or report that it is done; ``alone`` is False in a multirun."""
     config = validate(cfg)
     rule, plan = assemble.build_server(config)
@@ -62,7 +68,7 @@ def execute(cfg: DictConfig, overrides: Sequence[str], console: Console, alone: 
         if before.get("status") == "paused" and before["rounds_done"] >= (config.stop_after or inf):
             report.closing(console, before, folder)
             return RunResult(folder, before)
-        return Job(config, cfg, rule, plan, folder, static, console, alone).run(before)
+        return Job(config, cfg, rule, plan, folder, static, console, alone, callbacks).run(before)
 
 
 @dataclass
@@ -77,6 +83,7 @@ class Job:
     static: dict[str, Any]
     console: Console
     alone: bool
+    callbacks: Sequence[pl.Callback] = ()  # besides those of the configuration
 
     def run(self, before: dict[str, Any]) -> RunResult:
         """Train, and record the end whatever it is."""
@@ -136,18 +143,22 @@ class Job:
             self.log,
             RoundProgress(self.console, title, live, last, scoreboard(self.static)),
             PauseAfter(last),
-            saver,
             StopOnSigterm(),
+            *assemble.build_callbacks(config),
+            *self.callbacks,
+            saver,
         ]
         trainer = assemble.build_trainer(config, callbacks, workers)
         loop = assemble.fit(
             config, trainer, module, clients, str(start) if start else None, self._store(parameters)
         )
         self.log.ensure_record()
-        if loop.diverged is None and rounds_done(trainer) < config.rounds:
+        if loop.diverged is None and rounds_done(trainer) == last < config.rounds:
             return self._conclude("paused", None, loop.initial)
         self._save_model(module)
-        return self._conclude("diverged" if loop.diverged else "finished", loop.diverged, loop.initial)
+        early = "a callback stopped it" if rounds_done(trainer) < config.rounds else None
+        status = "diverged" if loop.diverged else "finished"
+        return self._conclude(status, loop.diverged or early, loop.initial)
 
     def _store(self, parameters: int) -> ClientStore | None:
         """Where clients keep their states, if the rule has any; says what that will cost."""

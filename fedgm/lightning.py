@@ -42,6 +42,7 @@ declare_torchvision_operators()
 filterwarnings("ignore", message=".*isinstance.treespec, LeafSpec.*")  # Lightning 2.6 beside torch 2.13
 
 import pytorch_lightning as pl  # noqa: E402
+from pytorch_lightning.callbacks import Checkpoint  # noqa: E402
 from pytorch_lightning.loops.fit_loop import _FitLoop as FitLoop  # noqa: E402
 from pytorch_lightning.plugins.io import TorchCheckpointIO  # noqa: E402
 from pytorch_lightning.strategies import DDPStrategy  # noqa: E402
@@ -53,6 +54,7 @@ from pytorch_lightning.utilities.model_helpers import is_overridden  # noqa: E40
 from pytorch_lightning.utilities.rank_zero import rank_zero_warn  # noqa: E402
 
 __all__ = [
+    "Checkpoint",
     "DDPStrategy",
     "FitLoop",
     "Launcher",

@@ -58,6 +58,7 @@ class FederatedLoop(FitLoop):
         self.history = History(participation.history)
         self._past: list[Snapshot] = []  # models before x_t, from a checkpoint
         self.row: Row = {}  # of the last round; complete when `on_train_epoch_end` fires
+        self._logged: dict[str, float] = {}  # what a module that is no task has logged in an evaluation
         self.initial: dict[str, float] = {}  # x_0 as evaluated before the first round
         self.diverged: str | None = None  # what became non-finite, and in which round
         self.local_steps = 0
@@ -74,11 +75,8 @@ class FederatedLoop(FitLoop):
 
     @property
     def measured(self) -> dict[str, float]:
-        """The last evaluation, by column: a task's own sums, or what any other module has logged."""
-        own = getattr(self.module, "measured", None)
-        if own is not None:
-            return own
-        return {name: float(value) for name, value in self.trainer.callback_metrics.items()}
+        """The last evaluation, by column: a task's own sums, or what any other module has logged in it."""
+        return getattr(self.module, "measured", self._logged)
 
     def setup_data(self) -> None:
         """A "batch" is a client: the loop asks its own data, and needs no loader."""
@@ -159,9 +157,12 @@ class FederatedLoop(FitLoop):
 
     def _evaluate(self) -> None:
         """Lightning's own validation loop on the global model."""
+        if not self.trainer.enable_validation:  # nothing to measure it on
+            return
         first = self.trainer._logger_connector._first_loop_iter
         self.trainer.validating = True
-        self.epoch_loop.val_loop.run()
+        logged = self.epoch_loop.val_loop.run()
+        self._logged = {name: float(value) for part in logged for name, value in part.items()}
         self.trainer.training = True
         self.trainer._logger_connector._first_loop_iter = first
         for name, value in self.measured.items():
