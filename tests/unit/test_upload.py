@@ -8,6 +8,7 @@ from federated_run import configured, fit, flat, module_of
 from torch.nn import functional as F
 
 from fedgm import assemble
+from fedgm.callback import FedGM
 from fedgm.client.optimizer import read_state, write_state
 from fedgm.client.store import ClientStore, Kept, MemoryStore
 from fedgm.draws import generator
@@ -15,6 +16,7 @@ from fedgm.errors import ConfigError
 from fedgm.upload import Sent
 
 HERE = f"{__name__}"
+FEDAVG = ("algorithm.eta=1", "algorithm.beta=0", "algorithm.nu=0")
 
 
 @dataclass(frozen=True)
@@ -31,20 +33,14 @@ class SignOnly:
 
 def run_with(store, *overrides):
     run = configured("rounds=3", *overrides)
-    trainer = assemble.build_trainer(run, [assemble_fedgm(run)], 1)
+    trainer = assemble.build_trainer(run, [FedGM(*assemble.build_server(run))], 1)
     module, data = module_of(run), assemble.load_federation(run)
     loop = assemble.fit(run, trainer, module, data, None, store)
     return run, module, loop
 
 
-def assemble_fedgm(run):
-    from fedgm.callback import FedGM
-
-    return FedGM(*assemble.build_server(run))
-
-
 def test_an_upload_rule_sees_every_delta_keeps_its_state_and_counts_its_bytes(tmp_path):
-    run, module, loop = run_with(MemoryStore(), f"upload._target_={HERE}.SignOnly", "algorithm=fedavg")
+    run, module, loop = run_with(MemoryStore(), f"upload._target_={HERE}.SignOnly", *FEDAVG)
     # The recursion: x -= mean of sign-compressed (delta + residual), each client with a residual of its own.
     data, net = assemble.load_federation(run), module_of(run).net
     x, kept = flat(net), {}
@@ -85,7 +81,7 @@ def test_an_unknown_upload_parameter_is_named():
 
 def test_one_client_that_keeps_its_optimiser_is_an_uninterrupted_run(tmp_path):
     """FedAvg with eta = 1 over one client takes no outer step: AdamW must not notice the rounds."""
-    alone = ("clients.count=1", "clients.per_round=1", "algorithm=fedavg", "local.optimizer=adamw")
+    alone = ("clients.count=1", "clients.per_round=1", *FEDAVG, "local.optimizer=adamw")
     run, module, _ = run_with(ClientStore(tmp_path / "kept"), *alone, "local.state=keep", "local.lr=0.003")
     data, net = assemble.load_federation(run), module_of(run).net
     adamw = torch.optim.AdamW(net.parameters(), lr=0.003, weight_decay=0)
