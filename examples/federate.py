@@ -1,4 +1,3 @@
-# ruff: noqa: ANN, D
 """Any LightningModule, federated: twenty clients that see different parts of a plane, FedGM at the server."""
 
 import torch

@@ -3,7 +3,7 @@
 import logging
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from fedgm.config import RunConfig
 from fedgm.data.clients import ClientData, Evaluation, Source, local_steps
 from fedgm.draws import derive
 from fedgm.errors import ConfigError, require
-from fedgm.lightning import Checkpoint, MisconfigurationException, pl
+from fedgm.lightning import Checkpoint, Logger, MisconfigurationException, pl
 from fedgm.loop import FederatedLoop
 from fedgm.participation import Participation
 from fedgm.parts import build, check, target_of
@@ -138,8 +138,10 @@ def worker_count(config: RunConfig, alone: bool) -> int:
     return min(asked, config.clients.per_round)
 
 
-def build_trainer(config: RunConfig, callbacks: list[pl.Callback], workers: int) -> pl.Trainer:
-    """Lightning's Trainer with everything off that belongs to us: rows, checkpoints, progress."""
+def build_trainer(
+    config: RunConfig, callbacks: list[pl.Callback], workers: int, loggers: Sequence[Logger] = ()
+) -> pl.Trainer:
+    """Lightning's Trainer with everything off that belongs to us: checkpoints, progress."""
     torch.set_num_threads(config.trainer.threads)
     strategy: Any = FederatedDDP() if workers > 1 else "auto"
     try:
@@ -152,7 +154,8 @@ def build_trainer(config: RunConfig, callbacks: list[pl.Callback], workers: int)
             gradient_clip_val=config.local.clip,
             callbacks=callbacks,
             plugins=[AtomicCheckpointIO()],
-            logger=False,
+            logger=list(loggers) or False,
+            log_every_n_steps=1,
             enable_checkpointing=any(isinstance(c, Checkpoint) for c in callbacks),
             enable_progress_bar=False,
             enable_model_summary=False,

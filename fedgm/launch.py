@@ -24,6 +24,7 @@ from fedgm.tasks.metric import scoreboard
 from fedgm.track import checkpoint, curves, report, rows, summary
 from fedgm.track.folder import create, identity, locate
 from fedgm.track.lock import locked
+from fedgm.track.loggers import WandbLogger, build_loggers
 from fedgm.track.pause import PauseAfter
 from fedgm.track.progress import RoundProgress
 from fedgm.track.roundlog import RoundLog
@@ -87,7 +88,7 @@ class Job:
 
     def run(self, before: dict[str, Any]) -> RunResult:
         """Train, and record the end whatever it is."""
-        self.log = RoundLog(self.folder / "metrics.jsonl", self._record)
+        self.log = _round_log(self.config, self.cfg, self.folder, self.static["hash"])
         ended = self.static
         try:
             write_atomically(self.folder / "config.yaml", OmegaConf.to_yaml(self.cfg, resolve=True))
@@ -107,8 +108,7 @@ class Job:
             ended = self._give_up("failed", f"{type(error).__name__}: {error}".splitlines()[0])
             raise
         finally:
-            if self.log.record is not None:
-                self.log.record.finish(ended, failed=ended["status"] not in summary.WELL)
+            self.log.finish(ended, failed=ended["status"] not in summary.WELL)
         report.closing(self.console, ended, self.folder)
         return RunResult(self.folder, ended)
 
@@ -148,11 +148,11 @@ class Job:
             *self.callbacks,
             saver,
         ]
-        trainer = assemble.build_trainer(config, callbacks, workers)
+        trainer = assemble.build_trainer(config, callbacks, workers, self.log.loggers)
         loop = assemble.fit(
             config, trainer, module, clients, str(start) if start else None, self._store(parameters)
         )
-        self.log.ensure_record()
+        self.log.ensure_whole()
         if loop.diverged is None and rounds_done(trainer) == last < config.rounds:
             return self._conclude("paused", None, loop.initial)
         self._save_model(module)
@@ -206,29 +206,31 @@ class Job:
         except OSError:
             return {**self.static, "status": status, "reason": reason}
 
-    def _record(self) -> WandbRecord:
-        """Opened by the first worker only, when training starts."""
-        return _wandb_record(self.config, self.cfg, self.folder, self.static["hash"])
-
 
 def _skip(
     config: RunConfig, cfg: DictConfig, folder: Path, done: dict[str, Any], console: Console
 ) -> RunResult:
     """Report a run that is done; a sweep agent still gets its rows, or its sweep would hold an empty run."""
     if in_sweep_agent():
-        record = _wandb_record(config, cfg, folder, done["hash"])
-        for row in rows.read(folder / "metrics.jsonl"):
-            record.log(row)
-        record.finish(done, failed=False)
+        log = _round_log(config, cfg, folder, done["hash"])
+        log.ensure_whole()
+        log.finish(done, failed=False)
     console.print("already done (rerun=true starts anew):", highlight=False)
     report.closing(console, done, folder)
     return RunResult(folder, done)
 
 
-def _wandb_record(config: RunConfig, cfg: DictConfig, folder: Path, mark: str) -> WandbRecord:
+def _round_log(config: RunConfig, cfg: DictConfig, folder: Path, mark: str) -> RoundLog:
+    """The record of a run, with W&B first among its loggers; nothing is opened yet."""
     values: Any = OmegaConf.to_container(cfg, resolve=True)
-    again = f"-{int(time.time())}" if config.rerun else ""  # W&B keeps the run that is done anew under its id
-    return WandbRecord(config.track, folder, f"{mark[:16]}-{config.seed}{again}", values)
+    again = (
+        f"-{int(time.time())}" if config.rerun else ""
+    )  # W&B keeps the run that is done again under its id
+    run_id = f"{mark[:16]}-{config.seed}{again}"
+    loggers = build_loggers(config.track, folder)
+    if resolve_mode(config.track.mode) != "disabled":
+        loggers.insert(0, WandbLogger(lambda: WandbRecord(config.track, folder, run_id, values)))
+    return RoundLog(folder / "metrics.jsonl", loggers, values)
 
 
 def _empty(folder: Path) -> None:

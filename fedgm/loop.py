@@ -2,8 +2,8 @@
 
 Lightning 2 has no public way to replace the fit loop, but ``trainer.fit_loop`` is a plain attribute.
 Private names used, watched by ``tests/unit/test_loop.py``: ``pytorch_lightning.loops.fit_loop._FitLoop``
-with ``epoch_loop``, ``epoch_progress``, ``_data_source``; of ``epoch_loop``: ``batch_progress``, ``val_loop``,
-``automatic_optimization.optim_progress``, ``_batches_that_stepped``, ``update_lr_schedulers``;
+with ``epoch_loop``, ``epoch_progress``, ``_data_source``; of ``epoch_loop``: ``batch_progress``,
+``val_loop``, ``automatic_optimization.optim_progress``, ``_batches_that_stepped``, ``update_lr_schedulers``;
 ``trainer._logger_connector._first_loop_iter``; in ``fedgm/cohort.py`` also
 ``pytorch_lightning.trainer.call._call_callback_hooks``; in ``fedgm/client/hooks.py``
 ``pytorch_lightning.trainer.call._call_lightning_module_hook``, ``trainer._results``,
@@ -144,7 +144,7 @@ class FederatedLoop(FitLoop):
             )
         if any(config.interval != "epoch" for config in self.trainer.lr_scheduler_configs):
             raise FedGMError(
-                "interval='step' is not supported: a scheduler is stepped once a round, for all clients alike. "
+                "interval='step' is not supported: a scheduler is stepped once a round for all clients. "
                 "Return {'scheduler': ..., 'interval': 'epoch'} from configure_optimizers"
             )
         if self.trainer.world_size > 1 and not isinstance(self.trainer.strategy, FederatedDDP):
@@ -214,7 +214,7 @@ class FederatedLoop(FitLoop):
         """The row where Lightning's callbacks and loggers look."""
         known = {name: value for name, value in self.row.items() if value is not None}
         self.trainer.callback_metrics.update({k: torch.tensor(float(v)) for k, v in known.items()})
-        for logger in self.trainer.loggers:
+        for logger in self.trainer.loggers if self.trainer.is_global_zero else ():
             logger.log_metrics(known, step=int(known["round"]))
 
     def _row(self, t: int, tasks: list[ClientTask], cohort: Cohort, update: ServerUpdate, due: bool) -> Row:

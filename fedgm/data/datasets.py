@@ -19,7 +19,9 @@ class DatasetClients:
         allowed = "a list of at least one dataset, each with a length above 0"
         sized = all(not isinstance(d, IterableDataset) and hasattr(d, "__len__") for d in datasets)
         sizes: list[int] = [len(d) for d in datasets] if sized else []  # pyright: ignore[reportArgumentType]
-        require(bool(sizes) and min(sizes) > 0, "clients", sizes or "(no length)", allowed, "map-style datasets")
+        require(
+            bool(sizes) and min(sizes) > 0, "clients", sizes or "(no length)", allowed, "map-style datasets"
+        )
         require(batch_size >= 1, "batch_size", batch_size, "at least 1", "batch_size=32")
         self.datasets, self.sizes, self.batch_size, self.seed = datasets, sizes, batch_size, seed
 

@@ -89,7 +89,9 @@ def flat(module):
 def test_the_example_runs_in_at_most_twenty_lines(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     path = ROOT / "examples" / "federate.py"
-    lines = [line for line in path.read_text().splitlines() if line.strip() and not line.startswith(("#", '"""'))]
+    lines = [
+        line for line in path.read_text().splitlines() if line.strip() and not line.startswith(("#", '"""'))
+    ]
     assert len(lines) <= 20
     runpy.run_path(str(path), run_name="__main__")
     printed = capsys.readouterr().out.splitlines()[-1].split()

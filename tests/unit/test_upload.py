@@ -28,7 +28,9 @@ class SignOnly:
     def send(self, delta, own, rng):
         whole = delta + own.get("residual", torch.zeros_like(delta))
         sent = whole.abs().mean() * whole.sign()
-        return Sent(sent, 4 + (delta.numel() + 7) // 8, {"residual": whole - sent, "draw": torch.tensor(rng.random())})
+        return Sent(
+            sent, 4 + (delta.numel() + 7) // 8, {"residual": whole - sent, "draw": torch.tensor(rng.random())}
+        )
 
 
 def run_with(store, *overrides):
