@@ -52,7 +52,7 @@ class FedGM(FederatedCallback):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Tell everyone where a stage ends."""
-        t = trainer.fit_loop.epoch_progress.current.processed
+        t = trainer.global_step  # one a round
         if t in self.plan.ends[:-1]:
             (stage, before), (_, after) = self.plan.at(t), self.plan.at(t + 1)
             fire(trainer, "on_stage_end", StageEnd(stage, t, before, after))

@@ -13,8 +13,8 @@ from fedgm.draws import derive
 from fedgm.errors import FedGMError
 from fedgm.lightning import pl
 from fedgm.loop import FederatedLoop
-from fedgm.workers import FederatedDDP
 from fedgm.tasks.classification import Classification
+from fedgm.workers import FederatedDDP
 
 SIDE = 8 * 8 * 3
 
