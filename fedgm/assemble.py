@@ -20,6 +20,7 @@ from fedgm.errors import ConfigError, require
 from fedgm.lightning import Checkpoint, Logger, MisconfigurationException, pl
 from fedgm.loop import FederatedLoop
 from fedgm.participation import Participation
+from fedgm.participation.normalize import NEEDS_UNIFORM_MEAN
 from fedgm.parts import build, check, target_of
 from fedgm.server import Plan, ServerRule
 from fedgm.tasks import Scoreboard, TaskModule
@@ -38,8 +39,8 @@ def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     plan: Plan = build(config.schedule, "schedule").plan(config.rounds, rule)
     check(config.participation, "participation")
     check(config.client, "client")
-    _require_fitting(config)
     check(config.upload, "upload")
+    _require_fitting(config)
     for name, node in config.callbacks.items():
         if isinstance(node, Mapping):
             check(node, f"callbacks.{name}")
@@ -53,18 +54,23 @@ def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
 
 
 def _require_fitting(config: RunConfig) -> None:
-    """Refuse combinations whose formulas would silently be wrong."""
-    local, client, mixed = config.local, config.client["name"], config.trainer.precision == "16-mixed"
+    """Refuse combinations whose formulas would silently be wrong; the parts say what they need."""
+    local, client, rule = config.local, config.client["name"], build_rule(config)
     plain = local.optimizer == "sgd" and not (local.momentum or local.weight_decay or local.clip)
     allowed = "its control variates are right for plain SGD (momentum, weight decay and clipping off)"
-    require(client != "scaffold" or plain, "client", client, allowed, "local.optimizer=sgd, or client=plain")
+    hint = "local.optimizer=sgd, or client=plain"
+    require(plain or not rule.needs_plain_sgd, "client", client, allowed, hint)
+    scaled = config.trainer.precision == "16-mixed" and (rule.changes_gradients or rule.sends)
     allowed = "its correction would be added to scaled gradients"
-    require(client == "plain" or not mixed, "client", client, allowed, "trainer.precision=bf16-mixed")
+    require(not scaled, "client", client, allowed, "trainer.precision=bf16-mixed")
     uniform = config.clients.weights == "uniform"
-    nova = config.participation.get("normalize") == "fednova"
+    nova = config.participation.get("normalize") in NEEDS_UNIFORM_MEAN
     allowed = "uniform: FedNova and MIFA are written for the plain mean"
-    ok = uniform or not (nova or client == "mifa")
+    ok = uniform or not (nova or rule.needs_uniform_mean)
     require(ok, "clients.weights", config.clients.weights, allowed, "clients.weights=uniform")
+    whole = build_upload(config).whole
+    allowed = f"client={client} steps with what clients keep, which no upload rule shortens"
+    require(whole or not rule.needs_plain_upload, "upload", config.upload["name"], allowed, "upload=plain")
 
 
 def task_class(config: RunConfig) -> type[TaskModule]:

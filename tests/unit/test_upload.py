@@ -24,6 +24,7 @@ class SignOnly:
     """One bit an entry and a scale, with error feedback; and a draw, so that its generator is seen."""
 
     keeps = True
+    whole = False
 
     def send(self, delta, own, rng):
         whole = delta + own.get("residual", torch.zeros_like(delta))
@@ -76,6 +77,16 @@ def test_the_whole_delta_is_four_bytes_an_entry():
 def test_an_unknown_upload_parameter_is_named():
     with pytest.raises(ConfigError, match=r"upload\.k=3"):
         assemble.build_server(configured("+upload.k=3"))
+
+
+def test_mifa_steps_with_what_clients_keep_and_takes_no_upload_rule():
+    with pytest.raises(ConfigError, match=r"upload=plain.*client=mifa"):
+        assemble.build_server(configured("client=mifa", f"upload._target_={HERE}.SignOnly"))
+
+
+def test_a_rule_under_another_name_needs_what_it_needs():
+    with pytest.raises(ConfigError, match=r"client=mine.*plain SGD"):
+        assemble.build_server(configured("client=scaffold", "client.name=mine", "local.momentum=0.5"))
 
 
 # local.state ----------------------------------------------------------------------------------------------
