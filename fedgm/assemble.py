@@ -27,6 +27,7 @@ from fedgm.tasks import Scoreboard, TaskModule
 from fedgm.tasks.module import Numbered
 from fedgm.track.checkpoint import AtomicCheckpointIO
 from fedgm.upload import UploadRule
+from fedgm.upload.plain import Plain as WholeDelta
 from fedgm.workers import FederatedDDP
 
 for _name in ("pytorch_lightning", "lightning_fabric", "lightning.fabric"):
@@ -68,7 +69,7 @@ def _require_fitting(config: RunConfig) -> None:
     allowed = "uniform: FedNova and MIFA are written for the plain mean"
     ok = uniform or not (nova or rule.needs_uniform_mean)
     require(ok, "clients.weights", config.clients.weights, allowed, "clients.weights=uniform")
-    whole = build_upload(config).whole
+    whole = isinstance(build_upload(config), WholeDelta)
     allowed = f"client={client} steps with what clients keep, which no upload rule shortens"
     require(whole or not rule.needs_plain_upload, "upload", config.upload["name"], allowed, "upload=plain")
 

@@ -12,7 +12,6 @@ from fedgm.upload.rule import Sent, State
 class Plain:
     """Alg. 2: every entry of the delta in its own precision."""
 
-    whole = True
     keeps = False
 
     def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:

@@ -20,11 +20,6 @@ class UploadRule(Protocol):
     """Called for every client's delta, before its weight and the mean; one small file and one yaml each."""
 
     @property
-    def whole(self) -> bool:
-        """Whether the server receives the delta as it is."""
-        ...
-
-    @property
     def keeps(self) -> bool:
         """Whether clients keep a state, e.g. the residual of error feedback."""
         ...

@@ -24,7 +24,6 @@ class SignOnly:
     """One bit an entry and a scale, with error feedback; and a draw, so that its generator is seen."""
 
     keeps = True
-    whole = False
 
     def send(self, delta, own, rng):
         whole = delta + own.get("residual", torch.zeros_like(delta))
