@@ -1,9 +1,9 @@
-"""Successive halving replayed on stored curves of a full grid: what it would have cost and what it would have lost.
+"""Successive halving replayed on the stored curves of a full grid: its cost, and what it would have lost.
 
     python -m benchmarks.halving_replay docs/results/small/fedgm_grid.jsonl ...
 
-Regret is the winner's mean of the last ten evaluations minus that of the point that halving would have chosen,
-on the same seed, in points; the share is that of the rounds that it would have run.
+Regret is the winner's mean of the last ten evaluations minus that of the point that halving would have
+chosen, on the same seed, in points; the share is that of the rounds that it would have run.
 """
 
 import sys

@@ -2,7 +2,7 @@
 
     python -m benchmarks.side_by_side [--repeats 3] [--rounds 10]
 
-One thread per run on both sides, interleaved; the ratio of the medians is what a grid gains from a second core.
+One thread per run on both sides, interleaved; the ratio of medians is what a grid gains from a second core.
 """
 
 import argparse
