@@ -44,9 +44,8 @@ def main() -> None:
             found.append(seconds(workers, given.rounds))
             print(f"{workers} workers: {found[-1]:.1f} s", flush=True)
     one, two = (statistics.median(times[workers]) for workers in (1, 2))
-    print(
-        f"8 runs of {given.rounds} rounds: {one:.1f} s one after another, {two:.1f} s with 2 workers: {one / two:.2f}x"
-    )
+    shown = f"{one:.1f} s in turn, {two:.1f} s side by side: {one / two:.2f}x"
+    print(f"8 runs of {given.rounds} rounds: {shown}")
 
 
 if __name__ == "__main__":
