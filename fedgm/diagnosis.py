@@ -104,13 +104,13 @@ def _reports(
     variant: Literal["corrected", "printed"],
 ) -> Iterator["Report"]:
     """The theorem asked for, or all that apply; ``auto`` is the corollary unless arrival is uniform."""
-    from fedgm.theory import corollary, diagnose, theorem1, theorem2, theorem3
+    from fedgm.theory import diagnose, theorem1, theorem2, theorem3
 
     theorems: dict[str, Callable[..., Report]] = {
-        "1": theorem1, "2": theorem2, "3": theorem3, "nonuniform": corollary
+        "1": theorem1, "2": theorem2, "3": theorem3, "nonuniform": _corollary
     }  # fmt: skip
     if theorem != "all":
-        chosen = corollary if theorem == "auto" and not uniform else diagnose
+        chosen = _corollary if theorem == "auto" and not uniform else diagnose
         yield theorems.get(theorem, chosen)(problem, setting, variant)
         return
     for name, one in theorems.items():
@@ -118,6 +118,17 @@ def _reports(
             yield one(problem, setting, variant)
         except FedGMError as error:
             click.echo(f"Theorem {name}: {error}", err=True)
+
+
+def _corollary(problem: "Problem", setting: "Setting", variant: Literal["corrected", "printed"]) -> "Report":
+    """The corollary with the sigma_g that its proof needs, that of the most different client, if known."""
+    from fedgm.theory import corollary
+
+    if problem.sigma_max is not None and problem.sigma_max > problem.sigma_g:
+        note = f"sigma_g is that of the client that differs most, {problem.sigma_max:.3g}."
+        problem = replace(problem, sigma_g=problem.sigma_max)
+        setting = replace(setting, notes=(*setting.notes, note))
+    return corollary(problem, setting, variant)
 
 
 def _composed(overrides: tuple[str, ...]) -> "RunConfig":
