@@ -70,7 +70,7 @@ def test_capped_follows_niid_bench_class_by_class():
     rng, n, N = generator(2, "partition-capped", round=0), 8, len(LABELS)
     own = [[] for _ in range(n)]
     for label in range(10):
-        members = rng.permutation(np.flatnonzero(LABELS == label))
+        members = rng.permutation(np.flatnonzero(label == LABELS))
         p = rng.dirichlet([0.5] * n)
         p = np.array([share * (len(mine) < N / n) for share, mine in zip(p, own, strict=True)])
         cuts = (np.cumsum(p / p.sum()) * len(members)).astype(int)[:-1]
