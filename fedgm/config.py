@@ -142,9 +142,8 @@ class Data:
         allowed = "0 (one class per client), a positive number, or inf (IID)"
         _at_least("data.seed", self.seed, 0, 0)
         require(self.alpha >= 0, "data.alpha", self.alpha, allowed, "data.alpha=0.5")
-        _one_of(
-            "data.partition", self.partition, "dirichlet", "virtual", "shards", "classes", "quantity", "capped"
-        )
+        partitions = ("dirichlet", "virtual", "shards", "classes", "quantity", "capped")
+        _one_of("data.partition", self.partition, *partitions)
         _at_least("data.shards", self.shards, 1, 2)
         _at_least("data.classes_per_client", self.classes_per_client, 1, 2)
         _one_of("data.augment", self.augment, "none", "flip", "crop_flip")

@@ -11,7 +11,7 @@ class DataGroup(click.Group):
     """Datasets by name; with ``--show`` what follows are the overrides of a run."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """``--show`` may stand anywhere: ``fedgm data cifar10 --show`` is ``fedgm data --show data=cifar10``."""
+        """``--show`` may stand anywhere: ``data cifar10 --show`` is ``data --show data=cifar10``."""
         if "--show" in args:
             words = [word for word in args if word != "--show"]
             chosen = [f"data={word}" if word in self.commands else word for word in words]

@@ -1,6 +1,7 @@
 """Other people's momentum schemes as server rules in their own parameters: ``_target_`` of a yaml each.
 
-Each is FedGM at the converted (eta, beta, nu); :mod:`fedgm.server.conversions` and :mod:`fedgm.server.later` have the formulas.
+Each is FedGM at the converted (eta, beta, nu); the formulas are in :mod:`fedgm.server.conversions` and
+:mod:`fedgm.server.later`.
 """
 
 from fedgm.server import conversions, later
@@ -49,7 +50,7 @@ def accsgd(delta: float, kappa: float, xi: float, eps: float = 0.7) -> GeneralMo
 
 
 def gpa(a: float, mu_x: float, mu_y: float) -> GeneralMomentum:
-    """Generalised Primal Averaging: ``z -= a D; x = mu_x x + (1-mu_x) z; y = mu_y x + (1-mu_y) z`` is sent."""
+    """Primal averaging: ``z -= a D; x = mu_x x + (1-mu_x) z``; y = mu_y x + (1-mu_y) z is sent."""
     return GeneralMomentum(*later.gpa(a, mu_x, mu_y))
 
 

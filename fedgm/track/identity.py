@@ -1,10 +1,10 @@
 """What makes two runs the same run: a hash that outlives added and renamed keys.
 
-Stored results are found by it, so it may never change for a run that is already stored. A later version
-that adds a key puts it into ``ADDED`` with the value that older versions implied; one that renames a key or
-moves a target puts it into ``RENAMED`` or ``MOVED``; a rule whose arithmetic changes gets ``version: 2`` in
-its yaml.
-``tests/unit/test_identity.py`` holds the hashes of 15 commands.
+Stored results are found by it, so it may never change for a run that is already stored. A later version that
+adds a key puts it into ``ADDED`` with the value that older versions implied; one that renames a key or moves
+a target puts it into ``RENAMED`` or ``MOVED``; a rule whose arithmetic changes gets ``version: 2`` in its
+yaml, or an entry in ``CHANGED`` where it changes for some runs alone.
+``tests/unit/test_identity.py`` holds the hashes of 20 commands.
 """
 
 import hashlib
