@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedgm.api import load_runs, run
+    from fedgm.api import load_runs, run, sweep
     from fedgm.callback import FedGM
     from fedgm.events import FederatedCallback
     from fedgm.federate import federate
@@ -23,8 +23,9 @@ _PUBLIC = {
     "federate": "fedgm.federate",
     "load_runs": "fedgm.api",
     "run": "fedgm.api",
+    "sweep": "fedgm.api",
 }
-__all__ = ["FedGM", "FederatedCallback", "FederatedDDP", "federate", "load_runs", "run"]
+__all__ = ["FedGM", "FederatedCallback", "FederatedDDP", "federate", "load_runs", "run", "sweep"]
 __version__ = "0.1.0"
 
 

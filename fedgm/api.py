@@ -27,6 +27,26 @@ def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) 
     return execute(compose(overrides), list(overrides), Console(), callbacks=callbacks)
 
 
+def sweep(
+    file: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    seeds: Sequence[int] = (0,),
+    workers: int | None = None,
+    output_dir: str | Path = "outputs",
+    stored: Sequence[str | Path] = (),
+) -> "pd.DataFrame":
+    """Do what ``fedgm sweep FILE OVERRIDES`` does; a line per run, with its swept values and its result."""
+    import pandas as pd
+
+    from fedgm.grid import sweep as work
+    from fedgm.grid.display import as_rows
+
+    planned = work.load(file, overrides, seeds, output_dir, stored)
+    planned.conclude(planned.run(workers or work.default_workers()))
+    return pd.DataFrame(as_rows(planned.results))
+
+
 def load_runs(output_dir: str | Path = "outputs") -> "pd.DataFrame":
     """All rows of all runs below ``output_dir``: one line per round, with what tells the runs apart."""
     import pandas as pd

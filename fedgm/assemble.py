@@ -20,9 +20,11 @@ from fedgm.errors import ConfigError, require
 from fedgm.lightning import Checkpoint, Logger, MisconfigurationException, pl
 from fedgm.loop import FederatedLoop
 from fedgm.participation import Participation
-from fedgm.participation.normalize import NEEDS_UNIFORM_MEAN
+from fedgm.participation.normalize import NEEDS_UNIFORM_MEAN, effective_steps
 from fedgm.parts import build, check, target_of
-from fedgm.server import Plan, ServerRule
+from fedgm.server import Plan, Schedule, ServerRule
+from fedgm.server.rule import Averages, SeesNorms
+from fedgm.server.schedule_free import require_its_schedule
 from fedgm.tasks import Scoreboard, TaskModule
 from fedgm.tasks.module import Numbered
 from fedgm.track.checkpoint import AtomicCheckpointIO
@@ -37,9 +39,12 @@ for _name in ("pytorch_lightning", "lightning_fabric", "lightning.fabric"):
 def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     """The server rule and the plan of its hyperparameters; cheap, so it comes before anything is loaded."""
     rule: ServerRule = build(config.algorithm, "algorithm")
-    plan: Plan = build(config.schedule, "schedule").plan(config.rounds, rule)
+    schedule: Schedule = build(config.schedule, "schedule")
+    require_its_schedule(rule, schedule, config.schedule["name"])
+    plan = schedule.plan(config.rounds, rule)
     check(config.participation, "participation")
     check(config.client, "client")
+    _require_known_to(rule, config)
     check(config.upload, "upload")
     _require_fitting(config)
     for name, node in config.callbacks.items():
@@ -54,6 +59,19 @@ def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     return rule, plan
 
 
+def _require_known_to(rule: ServerRule, config: RunConfig) -> None:
+    """Refuse what this server rule has no answer to."""
+    point = config.eval.point
+    allowed = "sent: this algorithm has no averaged point"
+    require(point == "sent" or isinstance(rule, Averages), "eval.point", point, allowed, "eval.point=sent")
+    client = config.client["name"]
+    allowed = (
+        "a rule whose D is the mean of the cohort: this algorithm compares D with the norms of its clients"
+    )
+    replaced = build_rule(config).needs_plain_upload  # D is not the mean of what came
+    require(not replaced or not isinstance(rule, SeesNorms), "client", client, allowed, "client=plain")
+
+
 def _require_fitting(config: RunConfig) -> None:
     """Refuse combinations whose formulas would silently be wrong; the parts say what they need."""
     local, client, rule = config.local, config.client["name"], build_rule(config)
@@ -64,6 +82,7 @@ def _require_fitting(config: RunConfig) -> None:
     scaled = config.trainer.precision == "16-mixed" and (rule.changes_gradients or rule.sends)
     allowed = "its correction would be added to scaled gradients"
     require(not scaled, "client", client, allowed, "trainer.precision=bf16-mixed")
+    _require_fednova(config)
     uniform = config.clients.weights == "uniform"
     nova = config.participation.get("normalize") in NEEDS_UNIFORM_MEAN
     allowed = "uniform: FedNova and MIFA are written for the plain mean"
@@ -72,6 +91,20 @@ def _require_fitting(config: RunConfig) -> None:
     whole = isinstance(build_upload(config), WholeDelta)
     allowed = f"client={client} steps with what clients keep, which no upload rule shortens"
     require(whole or not rule.needs_plain_upload, "upload", config.upload["name"], allowed, "upload=plain")
+
+
+def _require_fednova(config: RunConfig) -> None:
+    """Refuse local optimisers whose a_i FedNova's formulas do not give."""
+    if config.participation.get("normalize") != "fednova":
+        return
+    name = config.local.optimizer
+    options = config.local.optimizers[name]
+    known = options["_target_"] == "torch.optim.SGD" and not (
+        options.get("nesterov") or options.get("dampening")
+    )
+    allowed = "sgd, with momentum and client=fedprox at most: FedNova's a_i is not known for another"
+    hint = "local.optimizer=sgd, or participation.normalize=none"
+    require(known, "local.optimizer", name, allowed, hint)
 
 
 def task_class(config: RunConfig) -> type[TaskModule]:
@@ -115,8 +148,13 @@ def build_module(config: RunConfig, facts: Mapping[str, Any]) -> TaskModule:
 
 def build_participation(config: RunConfig, data: ClientData) -> Participation:
     """Who takes part; schemes may ask how many steps a client makes and which labels it has."""
-    unit, labels = config.local.unit, getattr(data, "labels", None)
-    offer = {"steps": lambda client, epochs: local_steps(data, client, epochs, unit)}
+    local, labels = config.local, getattr(data, "labels", None)
+    offer: dict[str, Any] = {
+        "steps": lambda client, epochs: local_steps(data, client, epochs, local.unit),
+        "effective": partial(
+            effective_steps, momentum=local.momentum, pull=local.lr * config.client.get("mu", 0.0)
+        ),
+    }
     return build(config.participation, "participation", offer | ({"labels": labels} if labels else {}))
 
 
@@ -193,6 +231,7 @@ def fit(
         nonfinite=config.clients.nonfinite,
         loss_limit=config.eval.loss_limit or math.inf,
         keep=config.local.state == "keep",
+        eval_point=config.eval.point,
     )
     parts = ClientParts(build_rule(config), build_upload(config), store)
     loop = FederatedLoop(trainer, data, build_participation(config, data), settings, parts)

@@ -1,11 +1,15 @@
 """The FedGM callback: fetches x, d and D, calls the server rule, writes back."""
 
+from functools import partial
 from typing import Any
+
+from torch import Tensor
 
 from fedgm.errors import require
 from fedgm.events import FederatedCallback, ServerUpdate, StageEnd, fire
 from fedgm.lightning import pl
 from fedgm.server import Constant, Momentum, Plan, Schedule, ServerRule, State, momentum_constant
+from fedgm.server.rule import Averages, SeesNorms
 
 TRIPLE = set(Momentum._fields)
 
@@ -41,7 +45,11 @@ class FedGM(FederatedCallback):
         """Eq. 2 (or another rule) on the flat parameters."""
         stage, hyper = self.plan.at(update.round)
         state = {k: v.to(update.x.device) for k, v in self.state.items()} or self.rule.init(update.x)
+        if isinstance(self.rule, SeesNorms):
+            hyper = self.rule.adapted(hyper, update.delta, update.squared)
         update.x, self.state = self.rule.step(update.x, state, update.delta, hyper)
+        if isinstance(self.rule, Averages):
+            update.average = partial(self.average, update.x, update.round)
         update.log["server/stage"] = stage
         update.log["server/gain"] = self.rule.gain(hyper)
         update.log["server/W1"] = momentum_constant(Momentum(**hyper)) if set(hyper) == TRIPLE else None
@@ -56,6 +64,13 @@ class FedGM(FederatedCallback):
         if t in self.plan.ends[:-1]:
             (stage, before), (_, after) = self.plan.at(t), self.plan.at(t + 1)
             fire(trainer, "on_stage_end", StageEnd(stage, t, before, after))
+
+    def average(self, x: Tensor, t: int) -> Tensor:
+        """The averaged point behind x, the model after round ``t``; x itself before the first step."""
+        if not (isinstance(self.rule, Averages) and self.state):
+            return x
+        state = {k: v.to(x.device) for k, v in self.state.items()}
+        return self.rule.average(x, state, self.plan.after(t))
 
     def state_dict(self) -> dict[str, Any]:
         """d (and whatever else the rule keeps) is part of every checkpoint."""

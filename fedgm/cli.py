@@ -11,7 +11,11 @@ from fedgm import __version__
 # name -> (where the command is, what the overview says of it)
 COMMANDS = {
     "run": ("fedgm.cli:run", "One run or many: what `python run.py` does, from an installed package."),
-    "data": ("fedgm.data.command:data", "Fetch CIFAR-10 and show how it is split over clients."),
+    "sweep": (
+        "fedgm.grid.command:sweep",
+        "Run a W&B sweep file without an account; resumable, several at once.",
+    ),
+    "data": ("fedgm.split:data", "Fetch a dataset; --show OVERRIDES draws the split of a run."),
     "convert": (
         "fedgm.server.command:convert",
         "Translate between the momentum conventions of papers and tools.",

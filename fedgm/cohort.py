@@ -11,7 +11,7 @@ from torch import Tensor
 from fedgm.aggregate import CohortMean, Mean, shares
 from fedgm.client.history import History
 from fedgm.client.local import Client
-from fedgm.client.rule import ClientRule, Local, Plain, State
+from fedgm.client.rule import ClientRule, Local, Plain
 from fedgm.client.store import Kept, Store
 from fedgm.client.weights import FlatWeights, Snapshot
 from fedgm.data.clients import ClientData, local_steps
@@ -37,6 +37,7 @@ class RoundSettings:
     eval_every: int = 1
     nonfinite: str = "stop"
     loss_limit: float = math.inf
+    eval_point: str = "sent"
     keep: bool = False  # local.state=keep
 
 
@@ -60,6 +61,13 @@ class Cohort(NamedTuple):
         return self.table[column].sum().item()
 
     @property
+    def squared(self) -> float:
+        """Mean of |D_i|^2, by the clients' shares; the table has (share_i |D_i|)^2."""
+        good = self.table["finite"] > 0
+        squared, share = self.table["squared"][good], self.table["share"][good]
+        return (squared / share).sum().item() / share.sum().item()
+
+    @property
     def nonfinite(self) -> list[int]:
         """Places of clients whose update was not finite."""
         return [i for i, ok in enumerate(self.table["finite"].tolist()) if not ok]
@@ -76,7 +84,7 @@ class CohortTrainer:
         self.weights, self.metrics = weights, metrics
         self.client = Client(trainer, weights, metrics, settings.keep)
 
-    def train(self, tasks: list[ClientTask], t: int, history: History, shared: State, anchor: str) -> Cohort:
+    def train(self, tasks: list[ClientTask], t: int, history: History, anchor: str) -> Cohort:
         """Alg. 2 for each task. The table has a line per client, filled in by the worker that trained it.
 
         The other workers leave zeros there, so that their sum is exact in any order.
@@ -89,7 +97,8 @@ class CohortTrainer:
         for slot in self._slots(tasks):
             task, share, start = tasks[slot], shares_[slot], history[tasks[slot].staleness]
             kept = self._kept(task, t, x_t.x.device)
-            local = Local(start.x, kept.rule, shared, self.client.lr, self.weights.split)
+            fetched = history.shared(task.staleness)
+            local = Local(start.x, kept.rule, fetched, self.client.lr, self.weights.split)
             with self.client.at_work(start, x_t, kept.optimizer):
                 result = self.client.train(
                     self._batches(task, t), self.data.epoch(task.client), rule.begin(local)

@@ -99,8 +99,10 @@ class Eval:
     train_samples: int = MISSING
     loss_limit: float | None = MISSING
     metric: str | None = None
+    point: str = "sent"
 
     def __post_init__(self) -> None:
+        _one_of("eval.point", self.point, "sent", "average")
         _positive("eval.loss_limit", self.loss_limit, 10000)
         _at_least("eval.every", self.every, 1, 5)
         _at_least("eval.batch_size", self.batch_size, 1, 100)
@@ -136,12 +138,17 @@ class Data:
     path: str | None = None
     root: str | None = None
     source: Any = MISSING  # builds what can `federate`: see fedgm/data/clients.py
+    shards: int = 2
+    classes_per_client: int = 2
 
     def __post_init__(self) -> None:
         allowed = "0 (one class per client), a positive number, or inf (IID)"
         _at_least("data.seed", self.seed, 0, 0)
         require(self.alpha >= 0, "data.alpha", self.alpha, allowed, "data.alpha=0.5")
-        _one_of("data.partition", self.partition, "dirichlet", "virtual")
+        partitions = ("dirichlet", "virtual", "shards", "classes", "quantity", "capped")
+        _one_of("data.partition", self.partition, *partitions)
+        _at_least("data.shards", self.shards, 1, 2)
+        _at_least("data.classes_per_client", self.classes_per_client, 1, 2)
         _one_of("data.augment", self.augment, "none", "flip", "crop_flip")
         _at_least("data.min_samples", self.min_samples, 1, 10)
         _at_least("data.client_samples", self.client_samples, 1, 100)
@@ -262,8 +269,8 @@ def register() -> None:
 def winner(key: str, otherwise: Any, *, _root_: DictConfig) -> Any:
     """``${fedgm.winner:eta,1.0}``: eta of the grid's winner in ``conf/best``, or the second value.
 
-    An experiment that sets ``winners`` asks for it; the entry is ``<experiment>.<algorithm>``, and of autonomous
-    clients ``<experiment>.<algorithm>.<anchor>``, because the two readings of Alg. 4 have winners of their own.
+    An experiment that sets ``winners`` asks for it. The entry is ``<experiment>.<algorithm>``, and of
+    autonomous clients ``<experiment>.<algorithm>.<anchor>``: each reading of Alg. 4 has its own winner.
     """
     entry: Any = _root_.best
     for part in (_root_.winners, _root_.algorithm.name):

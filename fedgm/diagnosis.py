@@ -1,8 +1,9 @@
 """``fedgm theory``: what Theorems 1-3 say about a configuration, with assumed or measured constants."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from math import ceil, log
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,9 +15,9 @@ if TYPE_CHECKING:  # at run time only once the command runs: --help must not wai
     from torch import Tensor
 
     from fedgm.config import RunConfig
-    from fedgm.theory import Estimate, Problem, Setting
-
-CIFAR10 = 50_000  # images, where train_samples is null
+    from fedgm.participation import Participation
+    from fedgm.theory import Estimate, Problem, Report, Setting
+    from fedgm.theory.hessian import Tell
 
 
 @click.command()
@@ -30,6 +31,11 @@ CIFAR10 = 50_000  # images, where train_samples is null
 @click.option(
     "--sigma-g", default=1.0, show_default=True, help="Difference of clients, where it is not measured."
 )
+@click.option(
+    "--sigma-max",
+    type=float,
+    help="The same for the most different client (corollary).",
+)
 @click.option("--gap", default=log(10), show_default="ln 10", help="f(x_0) - f*, where it is not measured.")
 @click.option("--theorem", type=click.Choice(["auto", "1", "2", "3", "nonuniform", "all"]), default="auto")
 @click.option(
@@ -37,7 +43,7 @@ CIFAR10 = 50_000  # images, where train_samples is null
 )
 def theory(
     overrides: tuple[str, ...], estimate: Path | None, clients: int, theorem: str,
-    variant: Literal["corrected", "printed"], **constants: float,
+    variant: Literal["corrected", "printed"], **constants: Any,
 ) -> None:  # fmt: skip
     """Conditions and bounds of the paper's theorems: a diagnostic, never a gate.
 
@@ -48,91 +54,107 @@ def theory(
     """
     from rich.console import Console
 
-    from fedgm.theory import bounds, render
+    from fedgm.theory import render
 
     console = Console()
     try:
-        config, problem = (
-            _measured(console, estimate, clients) if estimate else _assumed(overrides, constants)
-        )
-        setting = setting_of(config)
-        theorems = {
-            "1": bounds.theorem1, "2": bounds.theorem2, "3": bounds.theorem3, "nonuniform": bounds.corollary,
-            "auto": bounds.diagnose,
-        }  # fmt: skip
-        biased = "biased" in str(config.participation.get("sampler", {}).get("_target_", "")).lower()
-        chosen = "nonuniform" if theorem == "auto" and biased else theorem
-        for name in ("1", "2", "3", "nonuniform") if theorem == "all" else (chosen,):
-            console.print(render(theorems[name](problem, setting, variant)))
+        config = _stored(estimate) if estimate else _composed(overrides)
+        setting, uniform = _setting(config)
+        problem = _measured(console, config, estimate, clients) if estimate else _assumed(constants)
+        for report in _reports(theorem, uniform, problem, setting, variant):
+            console.print(render(report))
     except FedGMError as error:
         click.echo(f"error: {error}", err=True)
         raise SystemExit(2) from error
 
 
 def setting_of(config: "RunConfig") -> "Setting":
-    """A configuration in the theorems' symbols; K is that of a client of average size."""
-    from fedgm.assemble import build_server
-    from fedgm.theory import Setting, theory_stages
+    """A configuration in the theorems' symbols; K, m and tau are those of the tasks that its run has."""
+    return _setting(config)[0]
 
-    _, plan = build_server(config)
-    participation: dict[str, Any] = config.participation
-    per_epoch = _steps_per_epoch(config)
-    tau = participation.get("delay", participation.get("max_staleness", 0) + 1) - 1
-    epochs = participation["epochs"]
-    low, high = (epochs, epochs) if isinstance(epochs, int) else (max(epochs[0], 1), epochs[1])
-    law = [(amount * per_epoch, 1 / (high - low + 1)) for amount in range(low, high + 1)]
-    autonomous = tau > 0 or low < high  # else Alg. 4 is Alg. 3
-    setting = Setting(
-        n=config.clients.count,
-        m=participation.get("per_round", config.clients.per_round),
-        K=config.local.epochs * per_epoch,
-        eta_l=config.local.lr,
-        stages=theory_stages(plan),
-        tau=tau,
-        K_law=law if autonomous else (),
+
+def _setting(config: "RunConfig") -> tuple["Setting", bool]:
+    """The setting, and whether clients arrive uniformly; what no theorem covers is refused first."""
+    from fedgm.assemble import build_participation, build_rule, build_server, load_federation
+    from fedgm.client.rule import Plain
+    from fedgm.data.clients import local_steps
+    from fedgm.theory import Training, arrives_uniformly, local_work, require_covered, theory_stages
+    from fedgm.theory.work import setting
+
+    stages = theory_stages(build_server(config)[1])
+    rule, local, name = build_rule(config), config.local, str(config.client["name"])
+    plain, optimizer = type(rule) is Plain, local.optimizers[local.optimizer]
+    require_covered(
+        Training(name, plain, rule.sends, optimizer, local.clip, config.clients.weights, config.participation)
     )
-    # Theorem 3 divides an update by its K. What a run does instead is a factor of its etas.
-    mean_steps = sum(steps * part for steps, part in law)
-    factors = {
-        "reference": setting.K,
-        "none": mean_steps,
-        "fednova": mean_steps,
-        "epochs": per_epoch,
-        "steps": 1,
-    }
-    return setting.scaled(factors[participation["normalize"]]) if autonomous else setting
+    federation = load_federation(config)
+    scheme: Participation = build_participation(config, federation)
+
+    def steps(client: int, epochs: int) -> int:
+        return local_steps(federation, client, epochs, local.unit)
+
+    work = local_work(scheme, steps, config.rounds)
+    return setting(work, config.clients.count, local.lr, stages), arrives_uniformly(scheme)
 
 
-def _steps_per_epoch(config: "RunConfig") -> int:
-    """Of a client of average size."""
-    if config.local.unit == "steps":
-        return 1
-    data = config.data
-    size = (data.train_samples or CIFAR10) / config.clients.count
-    if data.partition == "virtual":
-        size = data.client_samples or max(data.min_samples, size)
-    return ceil(size / config.local.batch_size)
+def _reports(
+    theorem: str,
+    uniform: bool,
+    problem: "Problem",
+    setting: "Setting",
+    variant: Literal["corrected", "printed"],
+) -> Iterator["Report"]:
+    """The theorem asked for, or all that apply; ``auto`` is the corollary unless arrival is uniform."""
+    from fedgm.theory import diagnose, theorem1, theorem2, theorem3
+
+    theorems: dict[str, Callable[..., Report]] = {
+        "1": theorem1, "2": theorem2, "3": theorem3, "nonuniform": _corollary
+    }  # fmt: skip
+    if theorem != "all":
+        chosen = _corollary if theorem == "auto" and not uniform else diagnose
+        yield theorems.get(theorem, chosen)(problem, setting, variant)
+        return
+    for name, one in theorems.items():
+        try:
+            yield one(problem, setting, variant)
+        except FedGMError as error:
+            click.echo(f"Theorem {name}: {error}", err=True)
 
 
-def _assumed(overrides: tuple[str, ...], constants: dict[str, float]) -> tuple["RunConfig", "Problem"]:
-    """A configuration that need not have run, with the constants of the command line."""
+def _corollary(problem: "Problem", setting: "Setting", variant: Literal["corrected", "printed"]) -> "Report":
+    """The corollary with the sigma_g that its proof needs, that of the most different client, if known."""
+    from fedgm.theory import corollary
+
+    if problem.sigma_max is not None and problem.sigma_max > problem.sigma_g:
+        note = f"sigma_g is that of the client that differs most, {problem.sigma_max:.3g}."
+        problem = replace(problem, sigma_g=problem.sigma_max)
+        setting = replace(setting, notes=(*setting.notes, note))
+    return corollary(problem, setting, variant)
+
+
+def _composed(overrides: tuple[str, ...]) -> "RunConfig":
+    """A configuration that need not have run."""
     from hydra.errors import HydraException
 
     from fedgm.config import compose, validate
-    from fedgm.theory import Problem
 
     try:
-        config = validate(compose(overrides))
+        return validate(compose(overrides))
     except HydraException as error:
         raise FedGMError(str(error)) from None
+
+
+def _assumed(constants: dict[str, Any]) -> "Problem":
+    """The constants of the command line."""
+    from fedgm.theory import Problem
+
     c = constants
-    return config, Problem(c["L"], c["sigma_l"], c["sigma_g"], c["gap"])
+    return Problem(c["L"], c["sigma_l"], c["sigma_g"], c["gap"], c["sigma_max"])
 
 
-def _measured(console: Any, folder: Path, clients: int) -> tuple["RunConfig", "Problem"]:
-    """The configuration of a run, with constants measured at its final model."""
+def _stored(folder: Path) -> "RunConfig":
+    """The configuration of a finished run."""
     from fedgm.config import register, stored, validate
-    from fedgm.track import summary
 
     register()
     for name in ("config.yaml", "model.safetensors"):
@@ -140,20 +162,63 @@ def _measured(console: Any, folder: Path, clients: int) -> tuple["RunConfig", "P
             raise FedGMError(
                 f"--estimate {folder}: there is no {name}. Allowed: the folder of a finished run"
             )
-    config = validate(stored(folder))
-    found, measured = estimate_run(config, folder, clients)
+    return validate(stored(folder))
+
+
+def _measured(console: Any, config: "RunConfig", folder: Path, clients: int) -> "Problem":
+    """Constants measured at a run's final model."""
+    from fedgm.track import summary
+
+    with _progress(console) as tell:
+        found, measured = estimate_run(config, folder, clients, tell)
     start = summary.read(folder)["initial"]["train/loss"]
     console.print(
         f"Measured at the final model, on {measured} clients: L = {found.curvature.L:.3g} "
         f"(power iteration: {found.curvature.iterations} steps, residual {found.curvature.residual:.1e}), "
-        f"sigma_l = {found.spread.sigma_l:.3g}, sigma_g = {found.spread.sigma_g:.3g}, "
+        f"sigma_l = {found.spread.sigma_l:.3g}, sigma_g = {found.spread.sigma_g:.3g} "
+        f"(the largest of a client: {found.spread.sigma_max:.3g}), "
         f"f(x_0) = {start:.3g}; f* taken as 0. Local values: the theorems ask for bounds over all x.",
         highlight=False,
     )
-    return config, replace(found.problem, f0_minus_fstar=start)
+    return replace(found.problem, f0_minus_fstar=start)
 
 
-def estimate_run(config: "RunConfig", folder: Path, clients: int) -> tuple["Estimate", int]:
+@contextmanager
+def _progress(console: Any) -> Generator["Tell"]:
+    """A bar on a terminal, elsewhere a line for every fifth of the work, on standard error."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("measuring {task.description}"), BarColumn(), MofNCompleteColumn())
+    bar = Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal)
+    rows: dict[str, Any] = {}
+
+    def tell(what: str, done: int, total: int) -> None:
+        if what not in rows:
+            rows[what] = bar.add_task(what, total=total)
+        bar.update(rows[what], completed=done)
+        if not console.is_terminal and done * 5 // total > (done - 1) * 5 // total:
+            click.echo(f"measuring {what}: {done}/{total}", err=True)
+
+    with bar:
+        yield tell
+
+
+@contextmanager
+def _one_thread() -> Generator[None]:
+    """Small batches gain nothing from more threads, and beside other work they lose a factor of ten."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def estimate_run(
+    config: "RunConfig", folder: Path, clients: int, tell: "Tell | None" = None
+) -> tuple["Estimate", int]:
     """L by power iteration on the Hessian, the sigmas from local batches; and of how many clients."""
     from safetensors.torch import load_file
     from torch.nn.functional import cross_entropy
@@ -179,4 +244,6 @@ def estimate_run(config: "RunConfig", folder: Path, clients: int) -> tuple["Esti
         raise FedGMError(
             f"local.batch_size={size}: fewer than two clients have two batches. Try a smaller one"
         )
-    return measure(module, cross_entropy, [batches(c) for c in chosen], seed=config.seed), len(chosen)
+    with _one_thread():
+        found = measure(module, cross_entropy, [batches(c) for c in chosen], seed=config.seed, tell=tell)
+    return found, len(chosen)

@@ -1,6 +1,8 @@
 """What callbacks are told beyond Lightning's own hooks, and how they are called."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import nan
 from typing import Any
 
 from torch import Tensor
@@ -27,6 +29,8 @@ class ServerUpdate:
     round: int  # t, from 1
     x: Tensor  # x_t before the hook, x_{t+1} after it
     delta: Tensor  # D, the cohort's mean delta
+    squared: float = nan  # the mean of |D_i|^2 over the cohort
+    average: Callable[[], Tensor] | None = None  # after the hook: the averaged point, where the rule has one
     log: dict[str, float | int | None] = field(default_factory=dict[str, float | int | None])
 
 

@@ -14,11 +14,13 @@ from rich.console import Console
 from fedgm import assemble
 from fedgm.callback import FedGM
 from fedgm.client.store import ClientStore, require_room
+from fedgm.client.weights import FlatWeights
 from fedgm.config import RunConfig, validate
 from fedgm.errors import FedGMError
 from fedgm.files import write_atomically
 from fedgm.lightning import pl
 from fedgm.loop import rounds_done
+from fedgm.rates import require_rates_unset
 from fedgm.server import Plan, ServerRule
 from fedgm.tasks.metric import scoreboard
 from fedgm.track import checkpoint, curves, report, rows, summary
@@ -55,6 +57,7 @@ def execute(
     """Run the job, continue it, or report that it is done; ``alone`` is False in a multirun."""
     config = validate(cfg)
     rule, plan = assemble.build_server(config)
+    require_rates_unset(config, rule, overrides)
     resolve_mode(config.track.mode)
     folder = locate(cfg, overrides)
     create(folder)
@@ -108,7 +111,8 @@ class Job:
             ended = self._give_up("failed", f"{type(error).__name__}: {error}".splitlines()[0])
             raise
         finally:
-            self.log.finish(ended, failed=ended["status"] not in summary.WELL)
+            wanted = ended["status"] == "stopped" and in_sweep_agent()  # by early_terminate
+            self.log.finish(ended, failed=ended["status"] not in summary.WELL and not wanted)
         report.closing(self.console, ended, self.folder)
         return RunResult(self.folder, ended)
 
@@ -138,8 +142,9 @@ class Job:
         saver = checkpoint.RoundCheckpoint(
             self.folder / "checkpoints", config.checkpoint.every, config.checkpoint.keep, last
         )
+        server = FedGM(self.rule, self.plan)
         callbacks: list[pl.Callback] = [
-            FedGM(self.rule, self.plan),
+            server,
             self.log,
             RoundProgress(self.console, title, live, last, scoreboard(self.static)),
             PauseAfter(last),
@@ -155,6 +160,10 @@ class Job:
         self.log.ensure_whole()
         if loop.diverged is None and rounds_done(trainer) == last < config.rounds:
             return self._conclude("paused", None, loop.initial)
+        if config.eval.point == "average" and loop.diverged is None:  # keep the model that was evaluated
+            weights = FlatWeights(module)
+            x = weights.read()
+            weights.write(x._replace(x=server.average(x.x, config.rounds)))
         self._save_model(module)
         early = "a callback stopped it" if rounds_done(trainer) < config.rounds else None
         status = "diverged" if loop.diverged else "finished"

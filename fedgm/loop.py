@@ -56,7 +56,7 @@ class FederatedLoop(FitLoop):
         self.whole_checkpoints = whole_checkpoints  # else past models and client states are files of the run
         self.shared: State = {}  # what the client rule keeps at the server
         self.history = History(participation.history)
-        self._past: list[Snapshot] = []  # models before x_t, from a checkpoint
+        self._past: list[tuple[Snapshot, State]] = []  # models before x_t, from a checkpoint
         self.row: Row = {}  # of the last round; complete when `on_train_epoch_end` fires
         self._logged: dict[str, float] = {}  # what a module that is no task has logged in an evaluation
         self.initial: dict[str, float] = {}  # x_0 as evaluated before the first round
@@ -88,9 +88,9 @@ class FederatedLoop(FitLoop):
         self._require_supported()
         super().on_run_start()
         self.weights = FlatWeights(self.module)
-        for model in self._past:
-            self.history.push(model)
-        self.history.push(self.weights.read())
+        for model, shared in self._past:
+            self.history.push(model, shared)
+        self.history.push(self.weights.read(), self.shared)
         self.clients = CohortTrainer(
             self.trainer, self.data, self.settings, self.parts, self.weights, self.metrics
         )
@@ -102,21 +102,21 @@ class FederatedLoop(FitLoop):
         """Round t: draw the tasks, train each, mean, server step, evaluate."""
         started, t = time.perf_counter(), rounds_done(self.trainer) + 1
         tasks, x_t = self.participation.tasks(t), self.history[0]
-        self.shared = {name: value.to(x_t.x.device) for name, value in self.shared.items()}
-        cohort = self.clients.train(tasks, t, self.history, self.shared, self.participation.anchor)
+        cohort = self.clients.train(tasks, t, self.history, self.participation.anchor)
         self._require_returned(tasks, cohort, t)
         m, n = len(tasks) - len(cohort.nonfinite), self.data.count
-        shared, delta = self.parts.rule.server(self.shared, cohort.mean.message, cohort.mean.delta, m, n)
-        update = ServerUpdate(t, x_t.x, delta)
+        before, mean = self.history.shared(0), cohort.mean
+        shared, delta = self.parts.rule.server(before, mean.message, mean.delta, m, n)
+        update = ServerUpdate(t, x_t.x, delta, cohort.squared)
         fire(self.trainer, "on_server_update", update)
         self._require_moved(update, x_t)
         self._require_finite(update.x, t)
         self.shared, x_next = shared, Snapshot(update.x, cohort.mean.buffers, cohort.mean.counters)
-        self.history.push(x_next)
+        self.history.push(x_next, self.shared)
         self.weights.write(x_next)
         trained = time.perf_counter()
         if due := t % self.settings.eval_every == 0 or t == self.max_epochs:
-            self._evaluate()
+            self._evaluate_at(x_next, update)
         self._count_server_step()
         self.epoch_loop.update_lr_schedulers("epoch", update_plateau_schedulers=False)  # once a round
         self.row = self._row(t, tasks, cohort, update, due)
@@ -169,6 +169,16 @@ class FederatedLoop(FitLoop):
             if name.endswith("loss") and not (math.isfinite(value) and value <= self.settings.loss_limit):
                 self.diverged = self._above(name, value, rounds_done(self.trainer) + 1)
                 self.trainer.should_stop = True
+
+    def _evaluate_at(self, x_next: Snapshot, update: ServerUpdate) -> None:
+        """Evaluate what is sent or, with eval.point=average, the averaged point behind it."""
+        if self.settings.eval_point == "sent" or update.average is None:
+            return self._evaluate()
+        self.weights.write(x_next._replace(x=update.average()))
+        try:
+            return self._evaluate()
+        finally:
+            self.weights.write(x_next)
 
     def _require_moved(self, update: ServerUpdate, x_t: Snapshot) -> None:
         """Rounds in which no callback steps would look like training and be none."""
@@ -246,8 +256,8 @@ class FederatedLoop(FitLoop):
         own: dict[str, Any] = {"local_steps": self.local_steps, "initial": self.initial}
         own |= {"shared": dict(self.shared), "diverged": self.diverged}
         if self.whole_checkpoints:
-            past = [self.history[tau] for tau in range(len(self.history) - 1, 0, -1)]
-            own["past"] = [model._asdict() for model in past]
+            ages = range(len(self.history) - 1, 0, -1)
+            own["past"] = [(self.history[tau]._asdict(), self.history.shared(tau)) for tau in ages]
             own["clients"] = self.parts.store.states if isinstance(self.parts.store, MemoryStore) else {}
         return {**super().on_save_checkpoint(), "fedgm": own}
 
@@ -257,7 +267,7 @@ class FederatedLoop(FitLoop):
         own = state_dict["fedgm"]
         self.local_steps, self.initial = own["local_steps"], own["initial"]
         self.shared, self.diverged = dict(own["shared"]), own["diverged"]
-        self._past = [Snapshot(**model) for model in own.get("past", [])]
+        self._past = [(Snapshot(**model), shared) for model, shared in own.get("past", [])]
         if isinstance(self.parts.store, MemoryStore):
             self.parts.store.states = dict(own.get("clients", {}))
         self.trainer.should_stop = self.diverged is not None

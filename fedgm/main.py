@@ -18,6 +18,7 @@ def task(cfg: DictConfig) -> dict[str, Any]:
     """One job. Alone it ends the process with a message; in a multirun it reports and lets others run."""
     from fedgm.launch import execute
     from fedgm.tasks.metric import scoreboard
+    from fedgm.track.wandb_run import in_sweep_agent
 
     hydra_config = HydraConfig.get()
     alone = hydra_config.mode != RunMode.MULTIRUN
@@ -30,7 +31,9 @@ def task(cfg: DictConfig) -> dict[str, Any]:
             raise SystemExit(2 if isinstance(error, ConfigError) else 1) from None
         return {"status": "failed", "reason": str(error)}
     except KeyboardInterrupt:
-        raise SystemExit(130) from None  # of a multirun, too: who stops one job means all
+        # Of a multirun, too: who stops one job means all. Of a sweep agent it is the end that early_terminate
+        # wants: the agent takes codes above 0 for failures, and gives up after five at its start.
+        raise SystemExit(0 if in_sweep_agent() else 130) from None
     except Exception as error:
         if alone:
             raise

@@ -15,7 +15,7 @@ class Local(NamedTuple):
 
     x: Tensor  # the flat model it starts from
     own: State  # what this client kept from the last time it took part; empty at first
-    shared: State  # what the server keeps for the rule; empty before the first round
+    shared: State  # what the server kept for the rule when that model was the newest; empty before round 1
     lr: float  # eta_l
     split: Callable[[Tensor], list[Tensor]]  # a flat vector as views shaped like the parameters
 

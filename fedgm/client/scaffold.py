@@ -13,6 +13,7 @@ class Scaffold(Plain):
 
     c_i is kept for every client that has taken part (it costs a model's size on disk each), c at the
     server. The second option of the paper's two ways to update c_i, the one without extra gradients.
+    A stale client has fetched c together with its model, so both are of the same age.
     """
 
     sends = True

@@ -1,4 +1,4 @@
-"""``fedgm data``: fetch a dataset ahead of time and look at its split."""
+"""Fetch a dataset ahead of time; ``fedgm data --show`` is in :mod:`fedgm.split`, which knows runs."""
 
 import time
 from collections.abc import Generator
@@ -9,12 +9,11 @@ import click
 
 if TYPE_CHECKING:
     from fedgm.data.cifar10_sources import Progress
-    from fedgm.data.dataset import Dataset
 
 
 @click.group()
 def data() -> None:
-    """Fetch datasets and look at how they are split over clients."""
+    """Fetch datasets."""
 
 
 @data.command()
@@ -26,16 +25,7 @@ def data() -> None:
     help="Where to get it if it is not stored yet; auto tries the others in this order.",
 )
 @click.option("--root", metavar="DIR", help="Cache folder  [default: $FEDGM_DATA, else ~/.cache/fedgm].")
-@click.option("--show", is_flag=True, help="Draw the split over clients as a PNG.")
-@click.option("--clients", type=click.IntRange(min=1), default=100, show_default=True, help="For --show.")
-@click.option(
-    "--alpha", type=float, default=0.5, show_default=True, help="For --show: 0 one class each, inf IID."
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="For --show.")
-@click.option("--out", metavar="FILE", default="partition.png", show_default=True, help="For --show.")
-def cifar10(
-    source: str, root: str | None, show: bool, clients: int, alpha: float, seed: int, out: str
-) -> None:
+def cifar10(source: str, root: str | None) -> None:
     """Fetch CIFAR-10, verify it and store it as one array."""
     from fedgm.data import cifar10 as dataset
     from fedgm.errors import FedGMError
@@ -50,20 +40,9 @@ def cifar10(
         )
         click.echo(f"stored:   {dataset.cache_folder(root) / dataset.FILE}")
         click.echo("verified: SHA-256 of all four arrays")
-        if show:
-            click.echo(f"picture:  {_picture(loaded, clients, alpha, seed, out)}")
     except FedGMError as error:
         click.echo(f"error: {error}", err=True)
         raise SystemExit(2) from error
-
-
-def _picture(dataset: "Dataset", clients: int, alpha: float, seed: int, out: str) -> str:
-    from fedgm.data.partition import dirichlet
-    from fedgm.data.picture import draw_partition
-
-    split = dirichlet(dataset.train_labels, clients, alpha, seed, min_samples=1)
-    title = f"CIFAR-10 over {clients} clients, Dirichlet alpha = {alpha:g}, seed {seed}"
-    return str(draw_partition(split, dataset.train_labels, dataset.classes, out, title))
 
 
 @contextmanager

@@ -2,19 +2,20 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedgm.config import RunConfig
+from fedgm.data import skew
 from fedgm.data.clients import Evaluation
 from fedgm.data.dataset import Dataset, pool, subset
 from fedgm.data.images import Batch, Images
-from fedgm.data.partition import Clients, Partition, VirtualPartition, dirichlet
+from fedgm.data.partition import Clients, VirtualPartition, dirichlet
 from fedgm.draws import generator
-from fedgm.errors import ConfigError, require
+from fedgm.errors import require
 
 
 class Batching(NamedTuple):
@@ -103,10 +104,39 @@ def from_run(dataset: Dataset, config: RunConfig) -> Federation:
         min_samples=data.min_samples,
         partition=data.partition,
         client_samples=data.client_samples,
+        shards=data.shards,
+        classes_per_client=data.classes_per_client,
         augment=data.augment,
         eval_train_samples=config.eval.train_samples,
         batching=Batching(config.local.batch_size, config.seed, layout, config.eval.batch_size),
     )
+
+
+class Split(NamedTuple):
+    """What a partition may ask for, named as below ``data`` in the configuration."""
+
+    clients: int
+    alpha: float
+    seed: int
+    min_samples: int
+    client_samples: int | None
+    shards: int
+    classes_per_client: int
+
+
+def _virtual(labels: NDArray[np.int64], s: Split) -> Clients:
+    samples = s.client_samples or max(s.min_samples, len(labels) // s.clients)
+    return VirtualPartition(labels, s.clients, s.alpha, s.seed, samples)
+
+
+PARTITIONS: dict[str, Callable[[NDArray[np.int64], Split], Clients]] = {
+    "dirichlet": lambda labels, s: dirichlet(labels, s.clients, s.alpha, s.seed, s.min_samples),
+    "virtual": _virtual,
+    "shards": lambda labels, s: skew.shards(labels, s.clients, s.shards, s.seed, s.min_samples),
+    "classes": lambda labels, s: skew.classes(labels, s.clients, s.classes_per_client, s.seed, s.min_samples),
+    "quantity": lambda labels, s: skew.quantity(labels, s.clients, s.alpha, s.seed, s.min_samples),
+    "capped": lambda labels, s: skew.capped(labels, s.clients, s.alpha, s.seed, s.min_samples),
+}
 
 
 def federation(
@@ -118,20 +148,25 @@ def federation(
     min_samples: int = 10,
     partition: str = "dirichlet",
     client_samples: int | None = None,
+    shards: int = 2,
+    classes_per_client: int = 2,
     augment: str = "none",
     eval_train_samples: int | None = None,
     batching: Batching | None = None,
 ) -> Federation:
     """Split ``dataset`` over ``clients``; ``eval_train_samples`` images (None: all) measure ``train/*``."""
     labels = dataset.train_labels
-    split: Clients
-    if partition == "virtual":
-        samples = client_samples or max(min_samples, len(labels) // clients)
-        split = VirtualPartition(labels, clients, alpha, seed, samples)
-    elif partition == "dirichlet":
-        split = _dirichlet(labels, clients, alpha, seed, min_samples, client_samples)
-    else:
-        raise ConfigError("data.partition", partition, "dirichlet | virtual", "data.partition=dirichlet")
+    known = partition in PARTITIONS
+    require(known, "data.partition", partition, " | ".join(PARTITIONS), "data.partition=dirichlet")
+    require(
+        client_samples is None or partition == "virtual",
+        "data.client_samples",
+        client_samples,
+        f"with data.partition={partition} the split alone decides how many samples a client has",
+        "data.client_samples=null, or data.partition=virtual",
+    )
+    wanted = Split(clients, alpha, seed, min_samples, client_samples, shards, classes_per_client)
+    split = PARTITIONS[partition](labels, wanted)
     chosen = None
     if eval_train_samples is not None and eval_train_samples < len(labels):
         require(
@@ -143,21 +178,3 @@ def federation(
         )
         chosen = np.sort(generator(seed, "eval-train").choice(len(labels), eval_train_samples, replace=False))
     return Federation(Images(dataset, augment, chosen), split, batching)
-
-
-def _dirichlet(
-    labels: NDArray[np.int64],
-    clients: int,
-    alpha: float,
-    seed: int,
-    min_samples: int,
-    client_samples: int | None,
-) -> Partition:
-    require(
-        client_samples is None,
-        "data.client_samples",
-        client_samples,
-        "with data.partition=dirichlet the split alone decides how many samples a client has",
-        "data.client_samples=null, or data.partition=virtual",
-    )
-    return dirichlet(labels, clients, alpha, seed, min_samples)

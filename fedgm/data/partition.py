@@ -41,6 +41,13 @@ class Partition:
     def __init__(self, order: Indices, offsets: Indices) -> None:
         self.order, self.offsets = order, offsets
 
+    @classmethod
+    def of_owners(cls, owner: Indices, clients: int) -> "Partition":
+        """From the client of every sample."""
+        sizes = np.bincount(owner, minlength=clients)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return cls(np.argsort(owner, kind="stable").astype(np.int64), offsets)
+
     @property
     def count(self) -> int:
         """Number of clients."""
@@ -123,17 +130,16 @@ def dirichlet(
     ``alpha=inf`` deals the samples out evenly (IID), ``alpha=0`` gives each client samples of one class.
     """
     _check_alpha(alpha)
-    _check_room(len(labels), clients, min_samples)
+    check_room(len(labels), clients, min_samples)
     best = -1
     # Only the Dirichlet draw can do better on a second try.
     for attempt in range(retries if 0 < alpha < math.inf else 1):
         rng = generator(seed, "partition", round=attempt)
         owner = _owners(rng, labels, clients, alpha)
-        sizes = np.bincount(owner, minlength=clients)
-        if sizes.min() >= min_samples:
-            offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-            return Partition(np.argsort(owner, kind="stable").astype(np.int64), offsets)
-        best = max(best, int(sizes.min()))
+        split = Partition.of_owners(owner, clients)
+        if split.sizes.min() >= min_samples:
+            return split
+        best = max(best, int(split.sizes.min()))
     if alpha == 0:
         raise ConfigError(
             "data.min_samples",
@@ -220,7 +226,8 @@ def _check_alpha(alpha: float) -> None:
     require(alpha >= 0, "data.alpha", alpha, "alpha >= 0, or inf for IID", "data.alpha=0.5")
 
 
-def _check_room(samples: int, clients: int, min_samples: int) -> None:
+def check_room(samples: int, clients: int, min_samples: int) -> None:
+    """Refuse what no split can give."""
     require(clients >= 1, "clients.count", clients, "at least 1", "clients.count=100")
     require(min_samples >= 1, "data.min_samples", min_samples, "at least 1", "data.min_samples=1")
     require(

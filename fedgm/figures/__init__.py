@@ -1,1 +1,1 @@
-"""Pictures: what the momentum family does."""
+"""Pictures: what the momentum family does, and what a sweep found."""

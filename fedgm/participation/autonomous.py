@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from fedgm.draws import generator
 from fedgm.errors import require
 from fedgm.participation.epochs import draw_epochs, epoch_range
-from fedgm.participation.normalize import Normalize, weights
+from fedgm.participation.normalize import Effective, Normalize, weights
 from fedgm.participation.samplers import Sampler
 from fedgm.participation.task import Anchor, ClientTask, Steps, step_per_epoch
+
+Age = Literal["client", "round"]
 
 
 class Worker(NamedTuple):
@@ -30,7 +32,8 @@ class Autonomous:
     there). ``cohort/idle`` counts such clients. If all are idle, the cohort draws its epochs anew.
 
     ``anchor`` and ``normalize`` choose between the two readings of the paper's simulation: start/reference is
-    Alg. 4 as printed, current/none measures a delta from x_t, wherever the client started.
+    Alg. 4 as printed, current/none measures a delta from x_t, wherever the client started. ``age`` chooses
+    whether each client draws its own tau, or the round draws one for all.
     """
 
     sampler: Sampler
@@ -40,7 +43,9 @@ class Autonomous:
     seed: int
     normalize: Normalize = "reference"
     anchor: Anchor = "start"
+    age: Age = "client"
     steps: Steps | None = None
+    effective: Effective | None = None
 
     def __post_init__(self) -> None:
         key = "participation.delay"
@@ -56,7 +61,8 @@ class Autonomous:
         """The working clients of round ``t``."""
         workers = [worker for worker in self._cohort(t) if worker.epochs > 0]
         steps = [(self.steps or step_per_epoch)(*worker) for worker in workers]
-        factors = weights(self.normalize, [worker.epochs for worker in workers], steps, self.reference)
+        epochs = [worker.epochs for worker in workers]
+        factors = weights(self.normalize, epochs, steps, self.reference, self.effective)
         return [
             ClientTask(client, self._staleness(t, client), epochs, weight)
             for (client, epochs), weight in zip(workers, factors, strict=True)
@@ -77,4 +83,8 @@ class Autonomous:
         raise AssertionError("unreachable: high >= 1, so some attempt has a worker")
 
     def _staleness(self, t: int, client: int) -> int:
-        return int(generator(self.seed, "staleness", t, client).integers(min(self.delay, t)))
+        draws = {
+            "client": generator(self.seed, "staleness", t, client),
+            "round": generator(self.seed, "staleness-of-round", t),
+        }
+        return int(draws[self.age].integers(min(self.delay, t)))

@@ -8,7 +8,7 @@ from fedgm.errors import require
 from fedgm.participation.clock import Clock, Interval, Round, Rules
 from fedgm.participation.devices import Devices
 from fedgm.participation.epochs import epoch_range
-from fedgm.participation.normalize import Normalize, weights
+from fedgm.participation.normalize import Effective, Normalize, weights
 from fedgm.participation.staleness import Discount, Kind
 from fedgm.participation.task import Anchor, ClientTask, Steps, step_per_epoch
 
@@ -45,6 +45,7 @@ class Event:
     max_staleness: int = 10
     anchor: Anchor = "start"
     steps: Steps | None = None
+    effective: Effective | None = None
     _clock: Clock = field(init=False, repr=False, compare=False)
     _latest: Round = field(init=False, repr=False, compare=False)
 
@@ -71,7 +72,7 @@ class Event:
         arrived = self._at(t).arrived
         epochs = [work.epochs for work in arrived]
         steps = [(self.steps or step_per_epoch)(work.client, work.epochs) for work in arrived]
-        factors = weights(self.normalize, epochs, steps, self.reference)
+        factors = weights(self.normalize, epochs, steps, self.reference, self.effective)
         ages = [t - work.version for work in arrived]
         return [
             ClientTask(work.client, tau, work.epochs, factor * self._discount(tau))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fedgm.participation.normalize import Normalize, weights
+from fedgm.participation.normalize import Effective, Normalize, weights
 from fedgm.participation.samplers import Uniform
 from fedgm.participation.task import Anchor, ClientTask, Steps, step_per_epoch
 
@@ -17,6 +17,7 @@ class Ideal:
     seed: int
     normalize: Normalize = "none"
     steps: Steps | None = None
+    effective: Effective | None = None
 
     @property
     def history(self) -> int:
@@ -32,7 +33,7 @@ class Ideal:
         """The cohort of round ``t``; the cost does not grow with ``count``."""
         cohort = Uniform(self.count, self.per_round, self.seed).cohort(t)
         steps = [(self.steps or step_per_epoch)(client, self.epochs) for client in cohort]
-        factors = weights(self.normalize, [self.epochs] * len(cohort), steps, self.epochs)
+        factors = weights(self.normalize, [self.epochs] * len(cohort), steps, self.epochs, self.effective)
         return [ClientTask(client, 0, self.epochs, w) for client, w in zip(cohort, factors, strict=True)]
 
     def log(self, t: int) -> dict[str, float | int]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from fedgm.errors import ConfigError
 from fedgm.server import conversions as c
+from fedgm.server import later
 from fedgm.server.momentum import Momentum
 
 
@@ -89,6 +90,19 @@ SCHEMES: dict[str, Scheme] = {
         Scheme(
             "diloco", {"lr": 0.7, "beta": 0.9}, c.nesterov_summed, c.as_nesterov_summed, _SUMS_NESTEROV,
             "outer step; clients run AdamW",
+        ),
+        Scheme(
+            "gpa", {"a": 1.0, "mu_x": 0.9, "mu_y": 0.8}, later.gpa, later.as_gpa,
+            "z -= a D;  x = mu_x x + (1-mu_x) z;  y = mu_y x + (1-mu_y) z",
+            "primal averaging; y is sent, x evaluated (eval.point=average)",
+        ),
+        Scheme(
+            "ema-nesterov", {"b": 0.5, "g": 0.8}, later.ema_nesterov, later.as_ema_nesterov,
+            "x' = x + b m - D;  m = g m + (1-g) (x' - x)", "x + b m is sent",
+        ),
+        Scheme(
+            "fedacg", {"lam": 0.85}, later.fedacg, later.as_fedacg, "m = lam m + D;  x -= m",
+            "x - lam m is sent; clients run FedProx",
         ),
         Scheme(
             "fedgm", {"eta": 1.0, "beta": 0.9, "nu": 0.7}, c.fedgm, c.as_fedgm,

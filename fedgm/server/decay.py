@@ -23,6 +23,10 @@ class PerRound(Plan):
         super().at(t)  # refuses a round after the last
         return 1, self.change(t)
 
+    def after(self, t: int) -> Hyper:
+        """Hyperparameters of round t + 1, which a function has beyond the last round, too."""
+        return self.change(t + 1)
+
 
 def per_round(rounds: int, change: Callable[[int], Hyper]) -> PerRound:
     """The plan in which ``change(t)`` holds in round t."""

@@ -65,6 +65,16 @@ def staged_beta_nesterov(W1: float, eta: float) -> float:
     return 2 * W1 / (W1 + sqrt(W1 * W1 + 4 * eta * W1))
 
 
+def averaged(x: V, d: V, m: Momentum) -> V:
+    """The averaged point behind the model that is sent: ``x + (1 - nu) eta beta / (1 - beta) d``.
+
+    GPA sends y = mu_y x + (1 - mu_y) z and evaluates x. With e = x - z, e = eta beta / (1 - beta) d and
+    y = z + nu e, so x = y + (1 - nu) e. Where beta changes, e belongs to the step that comes: ``m`` is the
+    triple of the next round. nu = 1 sends the average itself.
+    """
+    return x + ((1 - m.nu) * m.eta * m.beta / (1 - m.beta)) * d
+
+
 @dataclass(frozen=True)
 class GeneralMomentum:
     """FedGM as a server rule; ``nu_is_beta`` ties nu to beta when a stage drops (FedNAG)."""
@@ -118,3 +128,7 @@ class GeneralMomentum:
         """Eq. 2 on flat parameters."""
         x_next, d_next = server_step(x, state["d"], delta, Momentum(**hyper))
         return x_next, {"d": d_next}
+
+    def average(self, x: Tensor, state: State, after: Hyper) -> Tensor:
+        """The averaged point, at the triple of the next round."""
+        return averaged(x, state["d"], Momentum(**after))

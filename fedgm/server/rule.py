@@ -1,6 +1,6 @@
 """What every server rule offers: state in, state out, nothing hidden."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -33,4 +33,22 @@ class ServerRule(Protocol):
 
     def step(self, x: Tensor, state: State, delta: Tensor, hyper: Hyper) -> tuple[Tensor, State]:
         """``(x_{t+1}, state_{t+1})``; the arguments are left untouched."""
+        ...
+
+
+@runtime_checkable
+class SeesNorms(Protocol):
+    """A rule whose hyperparameters depend on how long the clients' updates are (FedExP)."""
+
+    def adapted(self, hyper: Hyper, delta: Tensor, squared: float) -> Hyper:
+        """``hyper`` for a round with mean update ``delta`` and mean of |D_i|^2 ``squared``."""
+        ...
+
+
+@runtime_checkable
+class Averages(Protocol):
+    """A rule that knows a better point to evaluate than the model it sends (``eval.point=average``)."""
+
+    def average(self, x: Tensor, state: State, after: Hyper) -> Tensor:
+        """That point, from model and state after a step and the hyperparameters of the next."""
         ...

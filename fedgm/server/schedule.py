@@ -39,6 +39,10 @@ class Plan:
             f"{self.ends[-1]}. Set rounds={self.ends[-1]}, or lengthen the last stage."
         )
 
+    def after(self, t: int) -> Hyper:
+        """Hyperparameters of the step that follows round ``t``; after the last, those of the last."""
+        return self.at(min(t + 1, self.ends[-1]))[1]
+
 
 class Schedule(Protocol):
     """Makes the plan of a run; one small class and one yaml each."""
@@ -86,7 +90,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Multistage:
-    """Stages at the given etas; lengths and betas follow from Eq. 3."""
+    """Stages at the given etas, for FedGM's family alone; lengths and betas follow from Eq. 3."""
 
     etas: Sequence[float]
 
@@ -96,6 +100,11 @@ class Multistage:
         ok = bool(etas) and all(0 < eta < inf for eta in etas) and etas == sorted(etas, reverse=True)
         hint = "schedule.etas=[2.0,1.0,0.5]"
         require(ok, "schedule.etas", etas, "positive numbers that never increase (Eq. 3)", hint)
+        family = isinstance(rule, GeneralMomentum)
+        allowed = (
+            "a schedule other than multistage: Eq. 3 is about eta, beta and nu, which this algorithm has not"
+        )
+        require(family, "schedule", "multistage", allowed, "schedule=stages, or algorithm=fedgm")
         lengths = stage_lengths(rounds, etas)
         hypers = [rule.follow(eta, first=etas[0]) for eta in etas]
         return Plan(tuple(Stage(n, hyper) for n, hyper in zip(lengths, hypers, strict=True)))

@@ -63,6 +63,7 @@ class Stages:
     """Parallel lists, one entry for each stage; what is None follows from Eq. 3.
 
     ``betas`` follow W1 from the algorithm's own beta, ``nus`` are the algorithm's, ``lengths`` follow W2.
+    In FedGM's family ``etas`` are eta; another rule's eta, which has its own scale, is multiplied by them.
     Lists that break Eq. 3 are run as they are, with a warning.
     """
 
@@ -100,7 +101,8 @@ class Stages:
 
     def _hypers(self, rule: ServerRule) -> list[Hyper]:
         """Hyperparameters of each stage."""
-        followed = [rule.follow(float(eta), first=float(self.etas[0])) for eta in self.etas]
+        unit = 1.0 if isinstance(rule, GeneralMomentum) else rule.hyper["eta"]
+        followed = [rule.follow(unit * eta, first=unit * self.etas[0]) for eta in self.etas]
         if self.betas is None and self.nus is None:
             return followed
         general = isinstance(rule, GeneralMomentum)

@@ -1,12 +1,15 @@
 """The paper's theorems as a diagnostic: conditions, bounds, rates, and a quadratic to hold them against."""
 
-from fedgm.theory.bounds import corollary, diagnose, theorem1, theorem2, theorem3
+from fedgm.theory.autonomous import corollary, theorem3
+from fedgm.theory.bounds import diagnose, theorem1, theorem2
 from fedgm.theory.estimate import Estimate, Spread, gradient_spread, measure
 from fedgm.theory.hessian import Curvature, hessian_norm
 from fedgm.theory.quadratic import Quadratic, make_quadratic, simulate, simulate_autonomous
 from fedgm.theory.report import render, verdict
+from fedgm.theory.scope import Training, require_covered
 from fedgm.theory.setting import Problem, Setting, Symbols, TheoryStage, symbols, theory_stages
 from fedgm.theory.statement import Bound, Condition, Rate, Report, Variant, rate
+from fedgm.theory.work import Work, arrives_uniformly, local_work
 
 __all__ = [
     "Bound",
@@ -21,15 +24,20 @@ __all__ = [
     "Spread",
     "Symbols",
     "TheoryStage",
+    "Training",
     "Variant",
+    "Work",
+    "arrives_uniformly",
     "corollary",
     "diagnose",
     "gradient_spread",
     "hessian_norm",
+    "local_work",
     "make_quadratic",
     "measure",
     "rate",
     "render",
+    "require_covered",
     "simulate",
     "simulate_autonomous",
     "symbols",

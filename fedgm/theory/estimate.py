@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fedgm.errors import FedGMError
-from fedgm.theory.hessian import Batch, Curvature, Loss, evaluating, gradient, hessian_norm
+from fedgm.theory.hessian import Batch, Curvature, Loss, Tell, evaluating, gradient, hessian_norm
 from fedgm.theory.setting import Problem
 
 
@@ -22,6 +22,7 @@ class Spread:
     f0: float
     sigma_l: float
     sigma_g: float
+    sigma_max: float  # max_i ||grad f_i - grad f||, of the clients measured
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Estimate:
     def problem(self) -> Problem:
         """The constants as measured here, with f* = 0; a bound wants f where training starts instead."""
         s = self.spread
-        return Problem(self.curvature.L, s.sigma_l, s.sigma_g, s.f0)
+        return Problem(self.curvature.L, s.sigma_l, s.sigma_g, s.f0, s.sigma_max)
 
 
 def measure(
@@ -46,41 +47,54 @@ def measure(
     iterations: int = 50,
     tolerance: float = 1e-3,
     whole: bool = False,
+    tell: Tell | None = None,
 ) -> Estimate:
     """Measure everything on each client's batches; modes, gradients and buffers stay as they are."""
     batches = [list(client) for client in clients]
-    spread = gradient_spread(module, loss, batches, whole)
-    return Estimate(hessian_norm(module, loss, batches, seed, iterations, tolerance), spread)
+    spread = gradient_spread(module, loss, batches, whole, tell)
+    return Estimate(hessian_norm(module, loss, batches, seed, iterations, tolerance, tell), spread)
 
 
 def gradient_spread(
-    module: nn.Module, loss: Loss, clients: Sequence[Sequence[Batch]], whole: bool = False
+    module: nn.Module,
+    loss: Loss,
+    clients: Sequence[Sequence[Batch]],
+    whole: bool = False,
+    tell: Tell | None = None,
 ) -> Spread:
-    """f, sigma_l and sigma_g from the gradients of equally large batches, at least two for each client.
+    """f and the sigmas from the gradients of equally large batches, at least two for each client.
 
     sigma_l^2 is the mean over clients of the variance between a client's batches. A client's mean
-    gradient carries 1/B of it, which is taken off the spread of these means to get sigma_g^2;
-    not so with ``whole=True``, which says that the batches hold all that a client has.
+    gradient carries 1/B of it, which is taken off the spread of these means to get sigma_g^2 and
+    sigma_max^2; not so with ``whole=True``, which says that the batches hold all that a client has.
     """
     counts = [len(client) for client in clients]
     if min(counts, default=0) < 2:
         raise FedGMError(
             f"batches per client are {counts}: a variance needs two or more. Try smaller batches"
         )
-    n, f0, noise, carried, squares = len(clients), 0.0, 0.0, 0.0, 0.0
+    n, f0, noise, carried = len(clients), 0.0, 0.0, list[float]()
     with evaluating(module) as parameters:
         total = torch.zeros(sum(p.numel() for p in parameters), dtype=torch.float64)
-        for client in clients:
+        for index, client in enumerate(clients, start=1):
             own = _client(module, loss, client, parameters)
-            size = float(own.mean @ own.mean)
             f0 += own.loss / n
             noise += own.variance / n
-            carried += own.variance / len(client) / n
-            squares += size / n
+            carried.append(0.0 if whole else own.variance / len(client))
             total += own.mean / n
-    between = squares - float(total @ total)  # mean_i ||g_i - g||^2
-    sigma_g2 = between if whole else between - (1 - 1 / n) * carried
-    return Spread(f0, noise**0.5, max(0.0, sigma_g2) ** 0.5)
+            if tell is not None:
+                tell("sigma", index, 2 * n)
+        # A second pass instead of all clients' gradients in memory at once.
+        apart = list[float]()
+        for index, client in enumerate(clients, start=n + 1):
+            apart.append(float((_client(module, loss, client, parameters).mean - total).square().sum()))
+            if tell is not None:
+                tell("sigma", index, 2 * n)
+    # E||g_i - g||^2 has (1 - 2/n) of client i's noise, and 1/n of everyone's mean.
+    mean_carried = sum(carried) / n
+    squares = [a - (1 - 2 / n) * c - mean_carried / n for a, c in zip(apart, carried, strict=True)]
+    sigma_g2, largest = max(0.0, sum(squares) / n), max(0.0, *squares)
+    return Spread(f0, noise**0.5, sigma_g2**0.5, max(largest, sigma_g2) ** 0.5)
 
 
 @dataclass(frozen=True)

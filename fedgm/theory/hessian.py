@@ -12,6 +12,7 @@ from fedgm.errors import FedGMError
 
 Batch = tuple[Tensor, Tensor]
 Loss = Callable[[Tensor, Tensor], Tensor]  # (output, target) -> scalar mean over the batch
+Tell = Callable[[str, int, int], None]  # (what is measured, steps done, steps at most): progress
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ def hessian_norm(
     seed: int,
     iterations: int = 50,
     tolerance: float = 1e-3,
+    tell: Tell | None = None,
 ) -> Curvature:
     """Power iteration until the residual falls to ``tolerance`` or the iterations run out.
 
@@ -42,7 +44,11 @@ def hessian_norm(
         found = Curvature(0.0, 0.0, 0)
         while found.iterations < iterations:
             v = v / v.norm()
-            Hv = _hessian_vector(module, loss, clients, parameters, v)
+            Hv = torch.zeros_like(v)
+            for index, client in enumerate(clients, start=1):
+                Hv += _hessian_vector(module, loss, client, parameters, v) / len(clients)
+                if tell is not None:
+                    tell("L", found.iterations * len(clients) + index, iterations * len(clients))
             size = float(Hv.norm())
             residual = float((Hv - (v @ Hv) * v).norm()) / size if size > 0 else 0.0
             found = Curvature(size, residual, found.iterations + 1)
@@ -89,18 +95,13 @@ def _slope(value: Tensor, parameters: list[nn.Parameter], graph: bool = False) -
 
 
 def _hessian_vector(
-    module: nn.Module,
-    loss: Loss,
-    clients: Sequence[Sequence[Batch]],
-    parameters: list[nn.Parameter],
-    v: Tensor,
+    module: nn.Module, loss: Loss, batches: Sequence[Batch], parameters: list[nn.Parameter], v: Tensor
 ) -> Tensor:
-    """H v for f = mean over clients of the mean over their batches, by a second backward pass."""
+    """H v for one client's f_i, the mean over its batches, by a second backward pass."""
     result = torch.zeros_like(v)
-    for client in clients:
-        for batch in client:
-            _, g = gradient(module, loss, batch, parameters, graph=True)
-            along = g @ v
-            if along.requires_grad:  # not so where the loss is linear
-                result += _slope(along, parameters) / (len(clients) * len(client))
+    for batch in batches:
+        _, g = gradient(module, loss, batch, parameters, graph=True)
+        along = g @ v
+        if along.requires_grad:  # not so where the loss is linear
+            result += _slope(along, parameters) / len(batches)
     return result

@@ -39,9 +39,10 @@ class Quadratic:
     def problem(self, x0: Array) -> Problem:
         """The exact constants, and f(x0) - f* = 1/2 (x0 - x*)' A (x0 - x*)."""
         spread = self.a * (self.b - self.minimum)
-        sigma_g = float(np.sqrt((spread**2).sum(axis=1).mean()))
+        squares = (spread**2).sum(axis=1)
+        sigma_g, sigma_max = float(np.sqrt(squares.mean())), float(np.sqrt(squares.max()))
         excess = float(0.5 * (self.a * (x0 - self.minimum) ** 2).sum())
-        return Problem(float(self.a.max()), self.sigma_l, sigma_g, excess)
+        return Problem(float(self.a.max()), self.sigma_l, sigma_g, excess, sigma_max)
 
 
 def make_quadratic(n: int, dim: int, L: float, sigma_l: float, sigma_g: float, seed: int) -> Quadratic:

@@ -25,7 +25,8 @@ def render(report: Report) -> RenderableType:
         Text(f"Rate {report.rate.text}, here {number(report.rate.number)}"),
         Text(f"without constants: {report.rate.regime}."),
         Text(),
-        *([Text(f"Note: {report.note}"), Text()] if report.note else []),
+        *(Text(f"Note: {note}") for note in report.notes),
+        *([Text()] if report.notes else []),
         Text("A diagnostic, never a gate: no run is refused or changed because of it.", style="dim"),
     )
     return Panel(body, title=title, title_align="left", width=WIDTH)
@@ -60,6 +61,10 @@ def _sentence(c: Condition, theorem: str) -> str:
         return (
             f"eta_l = {number(c.value)} is {times(c.factor)} above what {theorem} allows, {number(c.limit)}."
         )
+    if not c.known:
+        return f"{c.subject} is not known: {c.text} may fail."
+    if c.limit == 0:
+        return f"{c.subject} = {number(c.value)} is not 0: {c.text}."
     return f"{c.subject} = {number(c.value)} is {times(c.factor)} above {number(c.limit)}: {c.text} fails."
 
 
@@ -70,9 +75,17 @@ def _conditions(report: Report) -> Table:
         column.justify, column.no_wrap = "right", True
     table.columns[3].no_wrap = True
     for c in report.conditions:
-        ok = Text("holds", style="green") if c.holds else Text(f"fails, {times(c.factor)}", style="red")
-        table.add_row(Text(c.text), number(c.value), number(c.limit), ok)
+        table.add_row(Text(c.text), number(c.value) if c.known else "?", number(c.limit), _mark(c))
     return table
+
+
+def _mark(c: Condition) -> Text:
+    """Whether it holds, else by how much it fails."""
+    if c.holds:
+        return Text("holds", style="green")
+    if not c.known:
+        return Text("not known", style="red")
+    return Text(f"fails, {times(c.factor)}" if isfinite(c.factor) else "fails", style="red")
 
 
 def _bound(report: Report) -> Table:

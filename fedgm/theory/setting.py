@@ -14,19 +14,24 @@ class Problem:
     """Constants of the assumptions, for f = mean of f_i.
 
     Every f_i is L-smooth; a stochastic gradient of f_i has variance at most ``sigma_l``^2; and
-    mean_i ||grad f_i(x) - grad f(x)||^2 <= ``sigma_g``^2 at every x.
+    mean_i ||grad f_i(x) - grad f(x)||^2 <= ``sigma_g``^2 at every x. ``sigma_max`` bounds the same norm for
+    every single client, which only the corollary asks for; None where it is not known.
     """
 
     L: float
     sigma_l: float
     sigma_g: float
     f0_minus_fstar: float
+    sigma_max: float | None = None
 
     def __post_init__(self) -> None:
         require(0 < self.L < inf, "L", self.L, "a positive number", "L=1.0")
         for key in ("sigma_l", "sigma_g", "f0_minus_fstar"):
             value = getattr(self, key)
             require(0 <= value < inf, key, value, "a number from 0 on", f"{key}=1.0")
+        ok = self.sigma_max is None or self.sigma_g * (1 - 1e-9) <= self.sigma_max < inf
+        allowed = f"at least sigma_g={self.sigma_g:g}: no mean exceeds the largest"
+        require(ok, "sigma_max", self.sigma_max, allowed, f"sigma_max={self.sigma_g:g}")
 
 
 class TheoryStage(NamedTuple):
@@ -43,7 +48,8 @@ class Setting:
     """``m`` of ``n`` clients a round, ``K`` local steps of rate ``eta_l``, the stages of the server.
 
     ``tau`` is the largest delay, and ``K_law`` the (K, probability) pairs of the autonomous case
-    (Alg. 4); an empty law means that every client makes ``K`` steps.
+    (Alg. 4); an empty law means that every client makes ``K`` steps. ``spread`` is the smallest and the
+    largest w_i K_i: an update counts as w_i K_i times delta_i/K_i. ``notes`` say what was simplified.
     """
 
     n: int
@@ -53,6 +59,8 @@ class Setting:
     stages: Sequence[tuple[int, float, float, float]]
     tau: int = 0
     K_law: Sequence[tuple[int, float]] = ()
+    spread: tuple[float, float] = (1.0, 1.0)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stages", tuple(TheoryStage(*s) for s in self.stages))
@@ -95,6 +103,7 @@ class Symbols(NamedTuple):
     h2: float  # mean eta_s^2
     h3: float  # mean eta_s^3
     C: float  # eta_1 / eta_S
+    Cb: float  # (1 - beta_1) / (1 - beta_S): how much longer the last stage remembers than the first
     W1: float  # eta_s beta_s nu_s / (1 - beta_s); its largest size, where Eq. 3 is broken
     W2: float  # T_s eta_s; its smallest value, where rounding makes it vary
     phi1: float  # mean K
@@ -120,6 +129,7 @@ def symbols(setting: Setting) -> Symbols:
         h2=sum(eta**2 for eta in etas) / S,
         h3=sum(eta**3 for eta in etas) / S,
         C=etas[0] / etas[-1],
+        Cb=(1 - setting.stages[0][2]) / (1 - setting.stages[-1][2]),
         W1=max(abs(W1) for W1 in momentum_constants(setting)),
         W2=min(T * eta for T, eta, _, _ in setting.stages),
         phi1=sum(p * K for K, p in law),

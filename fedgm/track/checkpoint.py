@@ -8,10 +8,13 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save
 
+from fedgm.client.rule import State
 from fedgm.client.weights import FlatWeights, Snapshot
 from fedgm.files import write_atomically
 from fedgm.lightning import Checkpoint, TorchCheckpointIO, pl
 from fedgm.loop import FederatedLoop, rounds_done
+
+SHARED = "shared."  # before the names of a client rule's vectors in the files of past models
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
@@ -47,14 +50,14 @@ class RoundCheckpoint(Checkpoint):
         if not isinstance(loop, FederatedLoop) or loop.history.length == 1:
             return
         for path in past_models(self.folder, t, loop.history.length):
-            loop.history.push(_read_model(path))
-        self._keep_model(trainer, FlatWeights(pl_module).read(), t)
+            loop.history.push(*_read_model(path))
+        self._keep_model(trainer, FlatWeights(pl_module).read(), loop.shared, t)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Last in the round, when the row is written: the rows of a checkpoint are always there."""
         loop, t = trainer.fit_loop, rounds_done(trainer)
         if isinstance(loop, FederatedLoop) and loop.history.length > 1:
-            self._keep_model(trainer, loop.history[0], t)
+            self._keep_model(trainer, loop.history[0], loop.shared, t)
             oldest = t - self.every * (self.keep + 1) - loop.history.length
             _model_file(self.folder, oldest).unlink(missing_ok=True)
         if t % self.every == 0 or t == self.rounds:
@@ -63,11 +66,12 @@ class RoundCheckpoint(Checkpoint):
                 for old in checkpoints(self.folder)[self.keep :]:
                     old.unlink(missing_ok=True)
 
-    def _keep_model(self, trainer: pl.Trainer, model: Snapshot, t: int) -> None:
-        """Write x_t once; later checkpoints refer to it."""
+    def _keep_model(self, trainer: pl.Trainer, model: Snapshot, shared: State, t: int) -> None:
+        """Write x_t once, with what a client fetches beside it; later checkpoints refer to it."""
         if trainer.is_global_zero:
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(_model_file(self.folder, t), save(model._asdict()))
+            named = {f"{SHARED}{name}": value.contiguous() for name, value in shared.items()}
+            write_atomically(_model_file(self.folder, t), save(model._asdict() | named))
 
 
 def past_models(folder: Path, t: int, history: int) -> list[Path]:
@@ -79,8 +83,10 @@ def _model_file(folder: Path, t: int) -> Path:
     return folder / f"model-{t:06d}.safetensors"
 
 
-def _read_model(path: Path) -> Snapshot:
-    return Snapshot(**load_file(path))
+def _read_model(path: Path) -> tuple[Snapshot, State]:
+    stored = load_file(path)
+    shared = {name.removeprefix(SHARED): stored.pop(name) for name in list(stored) if name.startswith(SHARED)}
+    return Snapshot(**stored), shared
 
 
 def checkpoints(folder: Path) -> list[Path]:

@@ -30,7 +30,7 @@ def label(cfg: DictConfig, overrides: Iterable[str]) -> str:
         if isinstance(value, DictConfig):
             value = value.get("name")
         if isinstance(value, ListConfig):
-            value = [number(entry) for entry in OmegaConf.to_container(value, resolve=True)]
+            value = [number(entry) for entry in value]
         words.add(f"{key.split('.')[-1]}={number(value)}")
     text = ",".join([str(cfg.algorithm.name), *sorted(words)])
     return re.sub(r"[^\w.,=+\-\[\]]+", "", text)[: len(str(cfg.algorithm.name)) + LABEL_LENGTH]

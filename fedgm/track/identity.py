@@ -1,13 +1,15 @@
 """What makes two runs the same run: a hash that outlives added and renamed keys.
 
 Stored results are found by it, so it may never change for a run that is already stored. A later version that
-adds a key puts it into ``ADDED`` with the value that older versions implied; one that renames a key or moves a
-target puts it into ``RENAMED`` or ``MOVED``; a rule whose arithmetic changes gets ``version: 2`` in its yaml.
-``tests/unit/test_identity.py`` holds the hashes of 15 commands.
+adds a key puts it into ``ADDED`` with the value that older versions implied; one that renames a key or moves
+a target puts it into ``RENAMED`` or ``MOVED``; a rule whose arithmetic changes gets ``version: 2`` in its
+yaml, or an entry in ``CHANGED`` where it changes for some runs alone.
+``tests/unit/test_identity.py`` holds the hashes of 20 commands.
 """
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
@@ -22,6 +24,11 @@ NOT_IDENTITY = (
 # Key -> the value that versions without it implied: at that value it is left out.
 ADDED: dict[str, Any] = {
     "participation.anchor": "start",
+    "participation.age": "client",
+    "algorithm.bias_correction": False,
+    "eval.point": "sent",
+    "data.shards": 2,
+    "data.classes_per_client": 2,
     "local.state": "reset",
     "callbacks": {"name": "none"},
     "task": {"name": "classification", "_target_": "fedgm.tasks.classification.Classification"},
@@ -31,6 +38,24 @@ ADDED: dict[str, Any] = {
 RENAMED: dict[str, str] = {}
 # Start of a `_target_` now -> as stored runs have it.
 MOVED: dict[str, str] = {}
+# Rules whose arithmetic changed for some runs alone, which then count as another version: (key, which runs).
+# `version: 2` in a yaml would part the others, too, from their stored results.
+CHANGED: dict[str, Callable[[dict[str, Any]], bool]] = {
+    # A stale client uses the control variate that it fetched with its model, not the newest.
+    "client.version": lambda run: run["client"]["name"] == "scaffold" and _stale(run["participation"]),
+    # FedNova's a_i of local momentum and FedProx instead of K_i.
+    "participation.version": lambda run: (
+        run["participation"].get("normalize") == "fednova"
+        and bool(run["local"]["momentum"] or run["client"].get("mu"))
+    ),
+    # Under `stages`, etas multiply the eta of a rule outside FedGM's family instead of replacing it.
+    "schedule.version": lambda run: (
+        run["schedule"]["_target_"] == "fedgm.server.stages.Stages"
+        and not run["algorithm"]["_target_"].startswith(
+            ("fedgm.server.GeneralMomentum", "fedgm.server.schemes.")
+        )
+    ),
+}
 SEED = -(2**62)  # stands for the run's seed in keys that follow it; no seed may be negative
 
 
@@ -45,10 +70,17 @@ def identity(cfg: DictConfig) -> str:
     for key, implied in ADDED.items():
         if _get(values, key) == implied:
             _pop(values, key)
+    for key in [key for key, holds in CHANGED.items() if holds(values)]:
+        _put(values, key, 2)
     for now, before in RENAMED.items():
         if (value := _pop(values, now)) is not None:
             _put(values, before, value)
     return hashlib.sha256(json.dumps(_plain(values), sort_keys=True).encode()).hexdigest()
+
+
+def _stale(participation: dict[str, Any]) -> bool:
+    """Whether a client may start from a past model."""
+    return participation.get("delay", 1) > 1 or participation.get("max_staleness", 0) > 0
 
 
 def _resolved(cfg: DictConfig) -> dict[str, Any]:
@@ -75,9 +107,10 @@ def number(value: Any) -> Any:
 
 def _get(values: dict[str, Any], key: str) -> Any:
     """The value at a dotted key, or None."""
-    for part in key.split("."):
-        values = values.get(part, {}) if isinstance(values, dict) else {}
-    return None if values == {} else values
+    *path, last = key.split(".")
+    for part in path:
+        values = values.get(part) or {}
+    return values.get(last)
 
 
 def _pop(values: dict[str, Any], key: str) -> Any:
@@ -85,7 +118,7 @@ def _pop(values: dict[str, Any], key: str) -> Any:
     *path, last = key.split(".")
     for part in path:
         values = values.get(part) or {}
-    return values.pop(last, None) if isinstance(values, dict) else None
+    return values.pop(last, None)
 
 
 def _put(values: dict[str, Any], key: str, value: Any) -> None:

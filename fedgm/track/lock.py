@@ -9,7 +9,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from fedgm.errors import RunLockedError
 
@@ -18,10 +18,30 @@ STALE = 60.0  # a lock without heartbeat for so long belongs to nobody
 
 
 def is_alive(folder: Path) -> bool:
-    """Whether some process has touched the folder's lock lately."""
+    """Whether a process works in the folder: the lock has a heartbeat and, on this machine, a process."""
+    path = folder / "lock"
+    if not _beats(path):
+        return False
+    who = _content(path)
+    return who.get("host") != socket.gethostname() or _exists(int(who.get("pid", 0)))
+
+
+def _beats(path: Path) -> bool:
     try:
-        return time.time() - (folder / "lock").stat().st_mtime < STALE
+        return time.time() - path.stat().st_mtime < STALE
     except OSError:
+        return False
+
+
+def _exists(pid: int) -> bool:
+    """Whether the process is more than an entry that nobody has collected."""
+    try:
+        os.kill(pid, 0)
+        stat = Path(f"/proc/{pid}/stat")
+        return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
         return False
 
 
@@ -29,7 +49,8 @@ def is_alive(folder: Path) -> bool:
 def locked(folder: Path) -> Generator[None]:
     """Hold the folder; raise :class:`RunLockedError` where another process does.
 
-    The kernel drops the lock when its holder dies, so a killed run never blocks the next one.
+    The kernel drops the lock when its holder dies, so a killed run never blocks the next one. On a shared
+    folder whose locks do not reach other machines, a fresh heartbeat from there counts as a lock.
     """
     path = folder / "lock"
     with _acquire(path) as file:
@@ -55,11 +76,11 @@ def _acquire(path: Path) -> IO[str]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             file.close()
-            raise RunLockedError(
-                f"{path.parent} is being worked on by {_holder(path)}. That run goes on, this one ends. "
-                "Wait for it, or use another output_dir."
-            ) from None
+            raise _locked(path) from None
         if path.exists() and os.fstat(file.fileno()).st_ino == path.stat().st_ino:
+            if _content(path).get("host", socket.gethostname()) != socket.gethostname() and _beats(path):
+                file.close()
+                raise _locked(path)
             return file
         file.close()  # its holder ended and removed it in between: there is a new one, or none
 
@@ -72,10 +93,26 @@ def _beat(path: Path, ended: threading.Event) -> None:
             return
 
 
+def _locked(path: Path) -> RunLockedError:
+    return RunLockedError(
+        f"{path.parent} is being worked on by {_holder(path)}. That run goes on, this one ends. "
+        "Wait for it, or use another output_dir."
+    )
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """Who holds the lock, as far as it has been written."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def _holder(path: Path) -> str:
     try:
-        who = json.loads(path.read_text())
+        who = _content(path)
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(who["since"]))
         return f"process {who['pid']} on {who['host']} since {since}"
-    except (OSError, ValueError, KeyError):
+    except (TypeError, KeyError):
         return "another process"

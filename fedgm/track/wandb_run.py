@@ -2,14 +2,13 @@
 
 import os
 import shutil
-from netrc import NetrcParseError, netrc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlparse
 
 from fedgm.config import Track
 from fedgm.errors import ConfigError
 from fedgm.track.rows import Row
+from fedgm.track.wandb_key import has_key
 
 if TYPE_CHECKING:
     import wandb
@@ -23,28 +22,22 @@ def in_sweep_agent() -> bool:
     return bool(os.environ.get("WANDB_SWEEP_ID"))
 
 
-def has_key() -> bool:
-    """Whether W&B could log in without asking."""
-    if os.environ.get("WANDB_API_KEY"):
-        return True
-    host = urlparse(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname or ""
-    try:
-        return netrc(os.environ.get("NETRC")).authenticators(host) is not None
-    except (OSError, NetrcParseError):
-        return False
-
-
 def resolve_mode(mode: str) -> Mode:
-    """What ``track.mode`` comes to here; a sweep's record must reach its server."""
-    asked = os.environ.get("WANDB_MODE") if mode == "auto" else mode
-    if asked in ("online", "offline", "disabled"):
-        resolved: Mode = asked
-    else:
-        resolved = "online" if has_key() else "offline"
+    """What ``track.mode`` comes to here; a sweep's record must reach its server.
+
+    Online without a key is offline: W&B would show a menu on a terminal and wait.
+    """
+    asked = _asked(mode)
+    resolved: Mode = asked if asked in ("offline", "disabled") else "online" if has_key() else "offline"
     if in_sweep_agent() and resolved != "online":
         allowed = "inside a sweep agent the sweep waits for the rows: online, with a key (wandb login)"
         raise ConfigError("track.mode", resolved, allowed, "fedgm sweep FILE without an account")
     return resolved
+
+
+def _asked(mode: str) -> str | None:
+    """What the user wants: ``track.mode``, or where that is auto, W&B's own variable."""
+    return os.environ.get("WANDB_MODE") if mode == "auto" else mode
 
 
 class WandbRecord:
@@ -60,6 +53,8 @@ class WandbRecord:
         mode = resolve_mode(track.mode)
         if mode == "disabled":
             return
+        if mode == "offline" and _asked(track.mode) == "online":
+            print("track.mode=online needs a key (`wandb login`): recording offline; `wandb sync` sends it")
         options: dict[str, Any] = {
             "project": track.project,
             "entity": track.entity,
@@ -68,7 +63,8 @@ class WandbRecord:
             "name": f"{folder.parent.name}/{folder.name}",
             "id": os.environ.get("WANDB_RUN_ID") if in_sweep_agent() else run_id,
             "dir": folder,
-            "config": config,
+            # A sweep's own values (`algorithm: fedgm`, `algorithm.nu: ${algorithm.beta}`) hide ours there.
+            "config": {**config, "resolved": config} if in_sweep_agent() else config,
         }
         quiet: dict[str, Any] = {"init_timeout": INIT_TIMEOUT, "silent": True, "console": "off"}
         if mode == "online":

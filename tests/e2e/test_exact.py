@@ -62,8 +62,10 @@ def test_another_seed_gives_something_else(tmp_path, reference):
 
 
 def test_one_stage_of_multistage_is_the_constant_schedule(tmp_path, reference):
-    # algorithm.eta=7 is not used by the stages: their eta is that of schedule.etas
-    assert outcome(tmp_path, "schedule=multistage", "schedule.etas=[1.0]", "algorithm.eta=7") == reference
+    # paper_momentum.eta=7 is not used by the stages: their eta is that of schedule.etas
+    assert (
+        outcome(tmp_path, "schedule=multistage", "schedule.etas=[1.0]", "paper_momentum.eta=7") == reference
+    )
 
 
 def test_a_fixed_data_seed_keeps_the_split_while_the_training_varies(tmp_path):

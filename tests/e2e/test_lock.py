@@ -1,5 +1,6 @@
 """One process at a time in a run folder; a killed one never blocks the next."""
 
+import signal
 import socket
 
 import pytest
@@ -15,9 +16,11 @@ def test_the_second_of_two_equal_commands_stops_and_names_the_first(commands, tm
     home = tmp_path / "out"
     first = commands.start(home, *RUN)
     first.until_row(1)
+    first.send(signal.SIGSTOP)  # it must not end while we look
     second = commands.run(home, *RUN)
     with pytest.raises(RunLockedError, match=f"process {first.pid} on {socket.gethostname()} since "):
         fedgm.run([*RUN, f"output_dir={home}"])
+    first.send(signal.SIGCONT)
     assert first.wait() == 0, first.text
     assert second.code == 1
     assert f"error: {home}" in second.text

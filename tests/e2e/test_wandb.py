@@ -11,31 +11,13 @@ from pathlib import Path
 
 import pytest
 from commands import rows, run_folder
+from wandb_client import KEY, same_rows, surroundings
 from wandb_stub import serving
 
 ROOT = Path(__file__).parents[2]
-KEY = "f" * 40
 TINY = ("profile=tiny", "trainer.workers=1")
 COMMAND = [sys.executable, str(ROOT / "run.py"), *TINY, "rounds=2"]
 QUESTIONS = ("Enter your choice", "Create a W&B account", "wandb.ai/authorize", "Paste an API key")
-
-
-@pytest.fixture
-def stranger(tmp_path) -> dict[str, str]:
-    """The environment of somebody without an account."""
-    home = tmp_path / "home"
-    home.mkdir()
-    import matplotlib
-
-    return {
-        "HOME": str(home), "NETRC": str(home / "netrc"), "WANDB_API_KEY": "", "WANDB_CONFIG_DIR": str(home),
-        "WANDB_CACHE_DIR": str(home / "cache"), "MPLCONFIGDIR": matplotlib.get_cachedir(),
-    }  # fmt: skip
-
-
-def surroundings(stranger: dict[str, str]) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("WANDB_")}
-    return {**kept, **{k: v for k, v in stranger.items() if v}}
 
 
 def records(path: Path):
@@ -77,12 +59,6 @@ def read_offline(folder: Path) -> tuple[dict, list[dict]]:
     return config, history
 
 
-def same_rows(history: list[dict], own: list[dict]) -> bool:
-    """Whether W&B has every value of metrics.jsonl, once and in order."""
-    known = [{k: v for k, v in row.items() if v is not None} for row in own]
-    return [{k: row.get(k) for k in wanted} for row, wanted in zip(history, known, strict=True)] == known
-
-
 def test_without_account_and_terminal_it_records_offline_and_sync_sends_it(tmp_path, stranger):
     env = surroundings(stranger)
     done = subprocess.run(
@@ -114,30 +90,37 @@ def test_without_account_and_terminal_it_records_offline_and_sync_sends_it(tmp_p
         assert server.run(name)["summary"]["final/test/acc"] == own[-1]["test/acc"]
 
 
-def test_on_a_terminal_it_does_not_ask_either(tmp_path, stranger):
+def on_a_terminal(folder: Path, env: dict[str, str], *words: str) -> str:
+    """All that the command shows to somebody who sits before it and types nothing."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [*COMMAND, f"output_dir={tmp_path / 'o'}"], env={**surroundings(stranger), "TERM": "xterm"},
-        cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        [*COMMAND, f"output_dir={folder / 'o'}", *words], env={**env, "TERM": "xterm", "COLUMNS": "80"},
+        cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
     )  # fmt: skip
     os.close(theirs)
     text, deadline = b"", time.monotonic() + 120
     try:
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and not any(q.encode() in text for q in QUESTIONS):
             if select.select([ours], [], [], 0.2)[0]:
                 try:
                     text += os.read(ours, 65536)
                 except OSError:  # the other side is closed
                     break
+        assert not any(question in text.decode() for question in QUESTIONS), text.decode()
         assert process.wait(timeout=5) == 0, text.decode()
     finally:
         if process.poll() is None:
             process.kill()
             process.wait()
         os.close(ours)
-    shown = text.decode()
-    assert not any(question in shown for question in QUESTIONS)
+    return text.decode()
+
+
+@pytest.mark.parametrize("mode", ["auto", "online"])
+def test_on_a_terminal_it_does_not_ask_either(tmp_path, stranger, mode):
+    shown = on_a_terminal(tmp_path, surroundings(stranger), f"track.mode={mode}")
     assert "2/2" in shown  # the progress bar of a terminal
+    assert ("track.mode=online needs a key" in " ".join(shown.split())) == (mode == "online")
     assert same_rows(read_offline(run_folder(tmp_path / "o"))[1], rows(tmp_path / "o"))
 
 

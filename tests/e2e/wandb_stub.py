@@ -7,6 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlparse
 
+from wandb_sweep_stub import Sweeps
+
 MOST = 2_000_000  # bytes of one request
 ENTITY = "someone"
 
@@ -20,6 +22,7 @@ class Stub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.runs: dict[str, dict[str, Any]] = {}
         self.operations: list[str] = []
+        self.sweeps = Sweeps()
         self.lock = threading.Lock()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -30,7 +33,9 @@ class Stub(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def run(self, name: str) -> dict[str, Any]:
-        return self.runs.setdefault(name, {"config": {}, "rows": {}, "summary": {}, "exit": None})
+        return self.runs.setdefault(
+            name, {"config": {}, "rows": {}, "summary": {}, "exit": None, "sweep": None}
+        )
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """History in the order of the file stream's own offsets."""
@@ -98,6 +103,8 @@ def _operation(query: str) -> str:
 def answer(server: Stub, name: str, given: dict[str, Any]) -> dict[str, Any]:
     """What the real server would say, as far as the client reads it."""
     entity = {"id": "e", "name": ENTITY}
+    if (about_sweeps := server.sweeps.answer(name, given, entity)) is not None:
+        return about_sweeps
     if name == "Viewer":
         return {
             "viewer": {"id": "v", "entity": ENTITY, "username": ENTITY, "flags": "{}", "teams": {"edges": []}}
@@ -106,9 +113,10 @@ def answer(server: Stub, name: str, given: dict[str, Any]) -> dict[str, Any]:
         run_id, project = given.get("name") or "unnamed", given.get("project") or "uncategorized"
         if given.get("config"):
             server.run(run_id)["config"] = json.loads(given["config"])
+        server.run(run_id)["sweep"] = given.get("sweep") or server.run(run_id)["sweep"]
         bucket = {
             "id": run_id, "name": run_id, "displayName": given.get("displayName"), "description": None,
-            "config": given.get("config"), "sweepName": None, "historyLineCount": 0,
+            "config": given.get("config"), "sweepName": given.get("sweep"), "historyLineCount": 0,
             "project": {"id": "p", "name": project, "entity": entity},
         }  # fmt: skip
         return {"upsertBucket": {"bucket": bucket, "inserted": True}}

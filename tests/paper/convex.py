@@ -30,7 +30,9 @@ def linear():
 
 def fit(run, tmp_path):
     clients = assemble.load_federation(run)
-    module = Classification(linear(), lambda params: torch.optim.SGD(params, lr=run.local.lr))
+    module = Classification(
+        linear(), lambda params: torch.optim.SGD(params, lr=run.local.lr, momentum=run.local.momentum)
+    )
     trainer = assemble.build_trainer(run, [FedGM(*assemble.build_server(run))], 1)
     loop = assemble.fit(run, trainer, module, clients, None, ClientStore(tmp_path / "clients"))
     return module, loop

@@ -5,8 +5,10 @@ import torch
 from convex import configured, fit, flat, linear, local, rounds
 from torch import nn
 
+from fedgm import assemble
 from fedgm.client.store import ClientStore, require_room
-from fedgm.errors import FedGMError
+from fedgm.errors import ConfigError, FedGMError
+from fedgm.participation.normalize import effective_steps
 
 
 def fedprox(run, mu):
@@ -58,6 +60,86 @@ def fednova(run):
         D = mean_steps * sum((x - y) / steps for y, steps in ends) / len(ends)
         nn.utils.vector_to_parameters(x - D, net.parameters())
     return flat(net)
+
+
+def fednova_general(run, momentum, mu):
+    """FedNova with a_i written out: the entries of its paper, one for each local step."""
+    clients, plan = rounds(run)
+    net, lr = linear(), run.local.lr
+    for t, tasks in plan:
+        x, deltas, sizes = flat(net), [], []
+        for task in tasks:
+            speed = [torch.zeros_like(x)]
+
+            def correct(w, g, x=x, speed=speed):
+                speed[0] = momentum * speed[0] + g + mu * (w - x)
+                return speed[0]
+
+            y, K = local(run, clients, net, task, t, correct)
+            entries = [(1 - momentum ** (K - k)) / (1 - momentum) for k in range(K)] if momentum else None
+            entries = entries or [(1 - lr * mu) ** (K - 1 - k) for k in range(K)]
+            deltas.append(x - y)
+            sizes.append(sum(entries))
+        D = sum(sizes) / len(sizes) * sum(d / a for d, a in zip(deltas, sizes, strict=True)) / len(sizes)
+        nn.utils.vector_to_parameters(x - D, net.parameters())
+    return flat(net)
+
+
+def stale_scaffold(run):
+    """A client that starts from x_{t-tau} corrects with c_{t-tau}, which it fetched along."""
+    clients, plan = rounds(run)
+    net, n = linear(), run.clients.count
+    zero = torch.zeros_like(flat(net))
+    models, c, own = [flat(net)], [zero], dict.fromkeys(range(n), zero)
+    for t, tasks in plan:
+        deltas, changes = [], []
+        for task in tasks:
+            x, c_old, c_i = models[-1 - task.staleness], c[-1 - task.staleness], own[task.client]
+            nn.utils.vector_to_parameters(x, net.parameters())
+            y, steps = local(run, clients, net, task, t, lambda w, g, c_i=c_i, c_old=c_old: g - c_i + c_old)
+            own[task.client] = c_i - c_old + (x - y) / (steps * run.local.lr)
+            deltas.append(task.weight * (x - y))
+            changes.append(own[task.client] - c_i)
+        models.append(models[-1] - sum(deltas) / len(deltas))
+        c.append(c[-1] + len(tasks) / n * sum(changes) / len(changes))
+    return models[-1]
+
+
+def test_scaffold_under_staleness_uses_the_control_variate_of_the_stale_model(tmp_path):
+    run = configured("client=scaffold", "participation=autonomous", "participation.delay=3", "rounds=8")
+    module, _ = fit(run, tmp_path)
+    assert torch.allclose(flat(module), stale_scaffold(run), atol=5e-6)
+    assert any(task.staleness for _, tasks in rounds(run)[1] for task in tasks)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "momentum", "mu"),
+    [(["local.momentum=0.8"], 0.8, 0.0), (["client=fedprox", "client.mu=5.0"], 0.0, 5.0)],
+)
+def test_fednova_divides_by_the_effective_steps_of_its_paper(overrides, momentum, mu, tmp_path):
+    run = configured("participation=fednova", "data.min_samples=1", *overrides)
+    got = flat(fit(run, tmp_path)[0])
+    assert torch.allclose(got, fednova_general(run, momentum, mu), atol=5e-6)
+    plain = configured("data.min_samples=1", *overrides)
+    assert not torch.allclose(got, flat(fit(plain, tmp_path / "plain")[0]), atol=1e-4)
+
+
+def test_effective_steps_by_hand():
+    # rho = 1/2, K = 3: entries 1.75, 1.5, 1; pull = 1/4, K = 3: entries 9/16, 3/4, 1
+    assert effective_steps(3, momentum=0.5) == 4.25
+    assert effective_steps(3, pull=0.25) == 2.3125
+    assert effective_steps(7) == 7
+    K, rho, pull = 40, 0.9, 0.02  # the closed forms of its paper
+    assert effective_steps(K, rho) == pytest.approx((K - rho * (1 - rho**K) / (1 - rho)) / (1 - rho))
+    assert effective_steps(K, pull=pull) == pytest.approx((1 - (1 - pull) ** K) / pull)
+    # Both, K = 3: an impulse moves 1, then 1 + (1/2 - 1/4) = 5/4, then 5/4 + (1/8 - 5/16) = 17/16.
+    assert effective_steps(3, 0.5, 0.25) == 1 + 5 / 4 + 17 / 16
+
+
+def test_fednova_refuses_a_local_optimiser_whose_effective_steps_it_does_not_know():
+    for words in (["local.optimizer=adamw"], ["local.momentum=0.9", "+local.optimizers.sgd.nesterov=true"]):
+        with pytest.raises(ConfigError, match=r"local\.optimizer=.*FedNova's a_i is not known"):
+            assemble.build_server(configured("participation=fednova", *words))
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,32 @@ def accelerated(x, updates, delta, kappa, xi, eps=0.7):
     return x
 
 
+def primal_averaging(x, updates, a, mu_x, mu_y):
+    z = mean = sent = x
+    for D in updates:
+        z = z - a * D
+        mean = mu_x * mean + (1 - mu_x) * z
+        sent = mu_y * mean + (1 - mu_y) * z
+    return sent
+
+
+def ema_nesterov(x, updates, b, g):
+    m, sent = np.zeros_like(x), x
+    for D in updates:
+        x, before = sent - D, x  # A(x + b m): clients start from what was sent and move it by -D
+        m = g * m + (1 - g) * (x - before)
+        sent = x + b * m
+    return sent
+
+
+def look_ahead(x, updates, lam):
+    m = np.zeros_like(x)
+    for D in updates:
+        m = lam * m + D
+        x = x - m
+    return x - lam * m
+
+
 def plain(x, updates, eta=1.0):
     for D in updates:
         x = x - eta * D
@@ -128,6 +154,11 @@ CASES = [
     ("accsgd", accelerated, {"delta": 0.1, "kappa": 50.0, "xi": 5.0, "eps": 0.5}),
     ("slowmo", heavy_ball_summed, {"lr": 1.0, "beta": 0.5}),
     ("diloco", nesterov_summed, {"lr": 0.7, "beta": 0.9}),
+    ("gpa", primal_averaging, {"a": 1.3, "mu_x": 0.9, "mu_y": 0.7}),
+    ("gpa", primal_averaging, {"a": 0.4, "mu_x": 0.95, "mu_y": 1.0}),
+    ("ema-nesterov", ema_nesterov, {"b": 0.5, "g": 0.8}),
+    ("ema-nesterov", ema_nesterov, {"b": 0.9, "g": 0.0}),
+    ("fedacg", look_ahead, {"lam": 0.85}),
     ("fedgm", quasi_hyperbolic, {"eta": 2.0, "beta": 0.9, "nu": 0.7}),
 ]
 
@@ -251,6 +282,11 @@ def test_heavy_ball_and_nesterov_come_back(lr, beta):
         ("fedgm", {"eta": 1.0, "beta": 0.9}, "algorithm.nu"),
         ("fedgm", {"eta": 1.0, "beta": 0.9, "nu": 1.0, "lr": 1.0}, "algorithm.lr"),
         ("fedgmm", {}, "scheme"),
+        ("gpa", {"a": 1.0, "mu_x": 1.0, "mu_y": 0.5}, "algorithm.mu_x"),
+        ("gpa", {"a": 1.0, "mu_x": 0.5, "mu_y": float("inf")}, "algorithm.mu_y"),
+        ("ema-nesterov", {"b": 1.0, "g": 0.5}, "algorithm.b"),
+        ("ema-nesterov", {"b": 0.5, "g": -0.1}, "algorithm.g"),
+        ("fedacg", {"lam": 1.0}, "algorithm.lam"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_key(name, parameters, key):
@@ -270,6 +306,9 @@ def test_a_wrong_value_is_refused_by_its_key(name, parameters, key):
         ("robust", {"eta": 1.0, "beta": 0.5, "nu": 1.0}, r"robust has 0 <= nu <= 0\.7\d+.* misses by 0\.2"),
         ("accsgd", {"eta": 1.0, "beta": 0.9, "nu": 1.0}, r"only as xi goes to infinity"),
         ("snv", {"eta": 1.0, "beta": 0.0, "nu": 0.0}, r"snv divides by b1"),
+        ("fedacg", {"eta": 1.0, "beta": 0.5, "nu": 0.5}, r"eta = 1/\(1-beta\) = 2, which this misses by -1"),
+        ("ema-nesterov", {"eta": 1.0, "beta": 0.9, "nu": 0.5}, r"eta = 1/\(1-nu\) = 2, .* misses by -1"),
+        ("ema-nesterov", {"eta": 10.0, "beta": 0.5, "nu": 0.9}, r"0 <= nu <= beta = 0\.5"),
     ],
 )
 def test_an_inverse_that_does_not_exist_says_why_and_by_how_much(target, parameters, message):

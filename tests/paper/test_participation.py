@@ -73,6 +73,22 @@ def test_a_client_may_differ_from_round_to_round():
     assert len(drawn) == 30
 
 
+def test_an_age_of_the_round_is_one_draw_for_all_its_clients():
+    scheme = autonomous(age="round")
+    drawn = [{task.staleness for task in scheme.tasks(t)} for t in range(1, 1005)]
+    assert all(len(ages) == 1 for ages in drawn)
+    assert_uniform([age for [age] in drawn[4:]], range(5))
+    assert all(age < t for t, [age] in enumerate(drawn, start=1))  # early: among the models that exist
+
+
+def test_the_age_of_a_round_changes_nothing_but_ages():
+    def without_age(age, t):
+        return [task._replace(staleness=0) for task in autonomous(age=age).tasks(t)]
+
+    assert [without_age("client", t) for t in ROUNDS] == [without_age("round", t) for t in ROUNDS]
+    assert any(len({task.staleness for task in autonomous().tasks(t)}) > 1 for t in ROUNDS)
+
+
 # Algorithm 3 is the special case ---------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from fedgm.errors import ConfigError
 from fedgm.server.fedadagrad import FedAdagrad
 from fedgm.server.fedadam import FedAdam
 from fedgm.server.fedams import FedAMS
+from fedgm.server.fedamsgrad import FedAMSGrad
 from fedgm.server.fedyogi import FedYogi
 from fedgm.server.nsgdm import NormalizedMomentum
 from fedgm.server.qhadam import QHAdam
@@ -43,6 +44,16 @@ def adaptive(second):
 
 
 def ams(x, updates):
+    m, v, largest = 0.0, 0.0, 0.0
+    for D in updates:
+        m = B1 * m + (1 - B1) * D
+        v = adam(v, D)
+        largest = max(largest, v, TAU)
+        x -= ETA * m / sqrt(largest)
+    return x
+
+
+def amsgrad(x, updates):
     m, v, largest = 0.0, TAU**2, TAU**2
     for D in updates:
         m = B1 * m + (1 - B1) * D
@@ -53,6 +64,16 @@ def ams(x, updates):
 
 
 def quasi_hyperbolic(x, updates):
+    m, v = 0.0, 0.0
+    for t, D in enumerate(updates, start=1):
+        m = B1 * m + (1 - B1) * D
+        v = adam(v, D)
+        top = (1 - N1) * D + N1 * m / (1 - B1**t)
+        x -= ETA * top / (sqrt((1 - N2) * D * D + N2 * v / (1 - B2**t)) + TAU)
+    return x
+
+
+def quasi_hyperbolic_uncorrected(x, updates):
     m, v = 0.0, TAU**2
     for D in updates:
         m = B1 * m + (1 - B1) * D
@@ -66,10 +87,12 @@ ADAPTIVE = [
     (FedAdam(ETA, B1, TAU, B2), adaptive(adam)),
     (FedYogi(ETA, B1, TAU, B2), adaptive(yogi)),
     (FedAMS(ETA, B1, TAU, B2), ams),
+    (FedAMSGrad(ETA, B1, TAU, B2), amsgrad),
     (QHAdam(ETA, B1, TAU, B2, N1, N2), quasi_hyperbolic),
+    (QHAdam(ETA, B1, TAU, B2, N1, N2, bias_correction=False), quasi_hyperbolic_uncorrected),
 ]
 RULES = [*(rule for rule, _ in ADAPTIVE), NormalizedMomentum(ETA, B1)]
-names = [type(rule).__name__ for rule in RULES]
+names = [f"{type(rule).__name__}-{place}" for place, rule in enumerate(RULES)]
 
 
 def updates_of(dtype):
@@ -135,10 +158,30 @@ def test_normalised_momentum_does_not_hide_a_divergence():
 @pytest.mark.parametrize("nu", [0.0, 1.0])
 def test_qhadam_has_fedadam_and_signed_updates_at_its_ends(nu):
     updates = updates_of(torch.float64)
-    x, _ = steps(QHAdam(ETA, B1, TAU, B2, nu, nu), torch.ones(SIZE, dtype=torch.float64), updates)
+    rule = QHAdam(ETA, B1, TAU, B2, nu, nu, bias_correction=False)
+    x, _ = steps(rule, torch.ones(SIZE, dtype=torch.float64), updates)
     signed = torch.ones(SIZE, dtype=torch.float64) - (ETA * updates / (updates.abs() + TAU)).sum(0)
     expected = signed if nu == 0 else steps(FedAdam(ETA, B1, TAU, B2), torch.ones_like(x), updates)[0]
     torch.testing.assert_close(x, expected, rtol=0, atol=1e-12)
+
+
+def test_qhadam_of_its_paper_is_torchs_adam_where_nothing_is_discounted():
+    updates = updates_of(torch.float64)
+    x, _ = steps(QHAdam(ETA, B1, TAU, B2, 1.0, 1.0), torch.ones(SIZE, dtype=torch.float64), updates)
+    w = torch.nn.Parameter(torch.ones(SIZE, dtype=torch.float64))
+    adam = torch.optim.Adam([w], lr=ETA, betas=(B1, B2), eps=TAU)
+    for D in updates:
+        w.grad = D.clone()
+        adam.step()
+    torch.testing.assert_close(x, w.detach(), rtol=0, atol=1e-12)
+
+
+def test_the_first_round_of_fedams_by_hand():
+    # m = .1*2 = .2, v = .01*4 = .04: above eps = .03 the divisor is sqrt(.04) = .2; below eps = .09 it is .3
+    for eps, divisor in ((0.03, 0.2), (0.09, 0.3)):
+        rule = FedAMS(eta=0.5, beta1=0.9, tau=eps, beta2=0.99)
+        x, _ = steps(rule, torch.zeros(1, dtype=torch.float64), torch.tensor([[2.0]], dtype=torch.float64))
+        assert x.item() == pytest.approx(-0.5 * 0.2 / divisor, abs=1e-12)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=names)

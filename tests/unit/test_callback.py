@@ -6,11 +6,12 @@ import torch
 from fedgm.callback import FedGM, ServerUpdate
 from fedgm.server import GeneralMomentum, Multistage
 from fedgm.server.fedadam import FedAdam
+from fedgm.server.stages import Stages
 
 
-def logs(rule, rounds=7):
+def logs(rule, schedule=Multistage, rounds=7):
     """T = 7, eta 2, 1, 0.5: stages of 1, 2 and 4 rounds."""
-    callback = FedGM(rule, Multistage([2.0, 1.0, 0.5]).plan(rounds, rule))
+    callback = FedGM(rule, schedule([2.0, 1.0, 0.5]).plan(rounds, rule))
     x = torch.zeros(3)
     found = []
     for t in range(1, rounds + 1):
@@ -31,7 +32,7 @@ def test_stage_eta_and_the_two_constants_are_logged():
 
 
 def test_a_rule_without_nu_has_no_w1():
-    found = logs(FedAdam(2.0, 0.9, 1e-3, 0.99))
+    found = logs(FedAdam(2.0, 0.9, 1e-3, 0.99), Stages)
     assert {log["server/W1"] for log in found} == {None}
     assert {log["server/nu"] for log in found} == {None}
 

@@ -18,25 +18,28 @@ def setting(*overrides):
 
 
 def test_a_configuration_that_has_not_run_gets_its_theorem():
-    result = call("theory", "+experiment=multistage")
+    result = call("theory", "+experiment=multistage", "data=synthetic")
     assert result.exit_code == 0
     assert "Theorem 2" in result.output
     assert "times above what Theorem 2 allows" in result.output
     assert max(map(len, result.output.splitlines())) <= 80
-    assert "Theorem 3" in call("theory", "+experiment=autonomous").output
-    assert "Corollary" in call("theory", "+experiment=autonomous", "participation/sampler=biased").output
+    autonomous = ["theory", "+experiment=autonomous", "data=synthetic"]
+    assert "Theorem 3" in call(*autonomous).output
+    assert "Corollary" in call(*autonomous, "participation/sampler=biased").output
 
 
 def test_the_setting_in_symbols_by_hand():
-    s = setting("+experiment=multistage")
+    equal = ["data=synthetic", "data.alpha=inf"]  # 10,000 images, 100 for each client
+    s = setting("+experiment=multistage", *equal)
     assert (s.n, s.m, s.K, s.eta_l, s.tau) == (100, 5, 30, 0.01, 0)  # 100 images, batch 10, 3 epochs
     assert [stage.T for stage in s.stages] == [36, 71, 143]
-    s = setting("+experiment=autonomous")  # K_ref/K for 1/K: etas 30 times as large
-    assert (s.tau, s.stages[0].eta) == (4, 2.0 * 30)
+    s = setting("+experiment=autonomous", *equal)  # K_ref/K for 1/K: etas 30 times as large
+    assert (s.tau, s.stages[0].eta) == (4, pytest.approx(2.0 * 30))
     assert [K for K, _ in s.K_law] == [10, 20, 30, 40, 50, 60]
-    assert setting("participation=autonomous", "participation.normalize=steps").stages[0].eta == 1
-    assert setting("participation=sync").K_law == ()
-    assert setting("data.partition=virtual", "data.client_samples=50").K == 15
+    one = setting("participation=autonomous", "participation.normalize=steps", *equal).stages[0].eta
+    assert one == pytest.approx(1)
+    assert setting("participation=sync", *equal).K_law == ()
+    assert setting("data=synthetic", "data.partition=virtual", "data.client_samples=50").K == 15
 
 
 @pytest.mark.parametrize(
@@ -61,6 +64,7 @@ def test_constants_are_measured_on_a_run(tmp_path):
     assert result.exit_code == 0, result.output
     words = " ".join(result.output.split())
     assert "on 3 clients: L = " in words
+    assert "measuring sigma: 6/6" in words
     assert f"f(x_0) = {run.summary['initial']['train/loss']:.3g}" in words
     refused = call("timeline", run.folder)
     assert refused.exit_code == 2

@@ -29,10 +29,10 @@ def test_the_run_line_names_a_yaml_of_the_target():
 def test_without_to_every_form_that_exists_is_shown():
     result = run("--from", "fedgm", "eta=1", "beta=.9", "nu=.9")
     rows = {line.split()[0] for line in result.output.splitlines() if line.strip()}
-    assert {"fednag", "torch-nesterov", "snv", "robust", "pid", "pid-opt", "accsgd", "diloco"} <= rows
+    assert {"fednag", "torch-nesterov", "snv", "robust", "pid", "pid-opt", "accsgd", "diloco", "gpa"} <= rows
     assert "No such form" in result.output
     text = " ".join(result.output.split())
-    assert "fedavg, fedsgd, fedavgm, flower-fedavgm, triple, slowmo." in text
+    assert "fedavg, fedsgd, fedavgm, flower-fedavgm, triple, slowmo, ema-nesterov, fedacg." in text
 
 
 def test_without_momentum_there_is_no_trap():

@@ -97,6 +97,23 @@ def test_sigmas_by_hand():
     assert gradient_spread(Slope(), first, clients, whole=True).sigma_g ** 2 == pytest.approx(2.25)
 
 
+def test_the_most_different_client_by_hand():
+    # means 0, 0, 3 about 1: 1, 1, 4, mean 2.  Client 1's variance 2 puts 1 into its mean, 1/3 on average:
+    # off go (1 - 2/3) of a client's own and 1/3 of the average, so 4 - 1/9, and on average 2 - 2/9
+    clients = [slopes(-1.0, 1.0), slopes(0.0, 0.0), slopes(3.0, 3.0)]
+    found, whole = (gradient_spread(Slope(), first, clients, whole=w) for w in (False, True))
+    assert (whole.sigma_g**2, whole.sigma_max**2) == pytest.approx((2, 4))
+    assert (found.sigma_g**2, found.sigma_max**2) == pytest.approx((16 / 9, 35 / 9))
+
+
+def test_progress_is_told_by_client_and_iteration():
+    told = []
+    clients = bowl([[1.0, 2.0], [2.0, 2.5]], [[1.0, 3.0], [0.0, 1.0]])
+    tell = lambda *step: told.append(step)  # noqa: E731
+    measure(Bowl([1.0, 1.0]), first, clients, 0, iterations=2, tolerance=0, tell=tell)
+    assert told == [*(("sigma", k, 4) for k in range(1, 5)), *(("L", k, 4) for k in range(1, 5))]
+
+
 def test_sigmas_are_recovered_from_noisy_batches():
     dim, n, B = 5, 8, 4
     draw = torch.Generator().manual_seed(0)

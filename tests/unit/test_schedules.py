@@ -9,8 +9,13 @@ import pytest
 from fedgm.errors import ConfigError
 from fedgm.server import GeneralMomentum, Momentum, Multistage, Stage, momentum_constant
 from fedgm.server.decay import Cosine, Cyclic, Polynomial, WarmupStep
+from fedgm.server.fedadagrad import FedAdagrad
 from fedgm.server.fedadam import FedAdam
+from fedgm.server.fedams import FedAMS
+from fedgm.server.fedamsgrad import FedAMSGrad
+from fedgm.server.fedyogi import FedYogi
 from fedgm.server.nsgdm import NormalizedMomentum
+from fedgm.server.qhadam import QHAdam
 from fedgm.server.stages import Stages, length_constant, violations
 from fedgm.server.sutskever import Sutskever
 
@@ -28,7 +33,28 @@ def etas_of(schedule, rounds, rule=RULE):
 # ---- stages ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", [RULE, FEDNAG, FEDADAM])
+OUTSIDE = [
+    FedAdam(0.01, 0.9, 0.001, 0.99),
+    FedYogi(0.01, 0.9, 0.001, 0.99),
+    FedAdagrad(0.1, 0.0, 0.001),
+    FedAMS(0.01, 0.9, 0.001, 0.99),
+    FedAMSGrad(0.01, 0.9, 0.001, 0.99),
+    QHAdam(0.01, 0.9, 0.001, 0.99, 0.7, 1.0),
+    NormalizedMomentum(0.5, 0.9),
+]
+
+
+@pytest.mark.parametrize("rule", OUTSIDE, ids=lambda rule: type(rule).__name__)
+def test_a_rule_outside_the_family_refuses_eq3_and_has_its_eta_multiplied_by_stages(rule):
+    with pytest.raises(ConfigError, match=r"schedule=multistage .*Eq\. 3.* Try schedule=stages"):
+        Multistage(ETAS).plan(1000, rule)
+    plan = Stages(ETAS).plan(1000, rule)
+    assert plan.ends == [143, 429, 1000]
+    own = rule.hyper["eta"]
+    assert [plan.at(t)[1] for t in (1, 144, 430)] == [{**rule.hyper, "eta": own * f} for f in ETAS]
+
+
+@pytest.mark.parametrize("rule", [RULE, FEDNAG])
 def test_stages_with_nothing_but_etas_are_multistage(rule):
     assert Stages(ETAS).plan(1000, rule) == Multistage(ETAS).plan(1000, rule)
 

@@ -1,0 +1,117 @@
+"""Where a sweep beats a baseline: its scores minus the baseline's best, eta against everything else."""
+
+import math
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+
+from fedgm.figures import cells
+from fedgm.figures.page import INK, sheet, write_text
+from fedgm.figures.points import (
+    Point,
+    Value,
+    label,
+    levels,
+    measured,
+    named,
+    number,
+    scale,
+    swept,
+    unit,
+)
+from fedgm.statistics.goal import sign
+
+ETA = "algorithm.eta"
+MOST = 40  # rows or columns: beyond that it is no grid
+
+
+def advantages(points: Sequence[Point], goal: str, baseline: float) -> dict[int, float]:
+    """Score minus baseline of each scored point by number; above 0 is better, whatever the goal."""
+    way = sign(goal)
+    return {p.number: way * (p.score - baseline) for p in points if p.scored and p.score is not None}
+
+
+def reach(values: Sequence[float]) -> float:
+    """Where the colours end, on both sides of 0: losses far below do not pale the gains."""
+    sizes = sorted(abs(value) for value in values)
+    return max([*values, sizes[len(sizes) // 2], 1e-9]) if sizes else 1.0
+
+
+def grid(points: Sequence[Point], goal: str) -> tuple[str, list[dict[str, Value]], cells.Table] | None:
+    """The column key, the values of each row, the cells; None where the points are no grid."""
+    keys = swept(points)
+    if not keys:
+        return None
+    column = ETA if ETA in keys else max(keys, key=lambda key: len(levels(points, key)))
+    rest = [key for key in keys if key != column]
+    rows = [dict(zip(rest, row, strict=True)) for row in product(*(levels(points, key) for key in rest))]
+    columns: list[dict[str, Value]] = [{column: value} for value in levels(points, column)]
+    if max(len(rows), len(columns)) > MOST:
+        return None
+    return column, rows, cells.arrange(points, rows, columns, goal)
+
+
+def draw(
+    points: Sequence[Point],
+    caption: str,
+    metric: str,
+    goal: str,
+    baseline: float,
+    reference: str = "FedAvg's best",
+) -> Figure | None:
+    """The map, blue where the sweep is ahead; ``reference`` names the baseline, best with its eta."""
+    found = grid(points, goal)
+    gains = advantages(points, goal, baseline)
+    if found is None or not gains:
+        return None
+    column, rows, table = found
+    norm = Normalize(-reach(list(gains.values())), reach(list(gains.values())))
+    wide = cells.width(len(table[0])) * len(table[0])
+    figure = sheet(max(4.6, wide + 2.6), cells.HEIGHT * len(rows) + 1.75)
+    axes = figure.add_subplot()
+    factor = scale(metric)
+    colours = LinearSegmentedColormap.from_list("gain", colormaps["RdBu"](np.linspace(0.1, 0.9, 255)))
+    digits = _digits(factor * (norm.vmax or 1.0))
+    cells.paint(axes, table, lambda p: gains[p.number], lambda v: _signed(factor * v, digits), colours, norm)
+    keys = swept(points)
+    axes.set_xticks(*cells.ticks(levels(points, column)))
+    axes.set_xlabel(label(column, keys), fontsize=10, color=INK)
+    axes.set_yticks(range(len(rows)), [named(row, keys) for row in rows])
+    low, high = factor * (norm.vmin or 0.0), factor * (norm.vmax or 0.0)
+    beyond = min(gains.values()) < (norm.vmin or 0.0)
+    mapped = ScalarMappable(Normalize(low, high), colours)
+    bar = figure.colorbar(mapped, ax=axes, extend="min" if beyond else "neither", pad=0.02)
+    bar.set_label(_difference(metric), fontsize=8.5, color=INK)
+    bar.ax.tick_params(labelsize=8, length=2)
+    bar.outline.set_visible(False)
+    ahead = sum(gain > 0 for gain in gains.values())
+    title = f"Ahead of {reference} at {ahead} of {len(points)} points"
+    level = f"{number(baseline, metric)}{unit(metric)}"
+    about = f"Baseline: {reference}, {level}. Means of the last 10 evaluations."
+    partly = sum(p.scored and p.status != "finished" for p in points)
+    note = f"Unfinished runs ({partly}) count with their score so far." if partly else ""
+    write_text(figure, title, [caption, about, note], cells.keys_of([table], best=False))
+    return figure
+
+
+def _digits(largest: float) -> int:
+    """Decimals that show two figures of the largest gain."""
+    return min(4, max(0, 1 - math.floor(math.log10(largest))))
+
+
+def _signed(value: float, digits: int) -> str:
+    """A gain with its sign, a true minus included; what rounds to 0 has none."""
+    text = f"{value:+.{digits}f}"
+    return text.replace("-", "−") if float(text) else text[1:]
+
+
+def _difference(metric: str) -> str:
+    """What the colours say."""
+    if scale(metric) == 100.0:
+        return f"{measured(metric).removesuffix(', %')} gained, points"
+    return f"{measured(metric)}: gain over the baseline"

@@ -1,0 +1,162 @@
+"""Heat maps of a sweep: the score over two keys, a panel for each value of a third."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+from fedgm.figures import cells
+from fedgm.figures.page import INK, sheet, write_text
+from fedgm.figures.points import (
+    Point,
+    Value,
+    best,
+    described,
+    label,
+    levels,
+    limits,
+    measured,
+    named,
+    number,
+    scale,
+    scores,
+    swept,
+    unit,
+)
+from fedgm.statistics.goal import sign
+
+PAGE = 8.0  # inches: panels stand side by side as long as they fit
+MOST = 40  # more values on an axis than this are no grid, but a random search
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What stands where; ``folded`` keys have no axis, and a cell shows their best."""
+
+    columns: str
+    rows: str | None
+    panels: str | None
+    folded: list[str]
+
+
+def layout(points: Sequence[Point], axes: Sequence[str] = ()) -> Layout | None:
+    """Columns, rows, panels as asked; by default the key with most values lies along the bottom."""
+    keys = swept(points)
+    chosen = [key for key in axes if key in keys]
+    free = [key for key in keys if key not in chosen]
+    if not chosen and free:
+        chosen.append(max(free, key=lambda key: len(levels(points, key))))
+        free.remove(chosen[0])
+    chosen += free[: 3 - len(chosen)]
+    if not chosen or max(len(levels(points, key)) for key in chosen) > MOST:
+        return None
+    rows, panels = (*chosen[1:3], None, None)[:2]
+    return Layout(chosen[0], rows, panels, [key for key in keys if key not in chosen])
+
+
+def tables(points: Sequence[Point], plan: Layout, goal: str) -> dict[Value | None, cells.Table]:
+    """The cells of each panel, by the value of its key."""
+    columns: list[dict[str, Value]] = [{plan.columns: v} for v in levels(points, plan.columns)]
+    rows: list[dict[str, Value]] = [{}]
+    if plan.rows:
+        rows = [{plan.rows: value} for value in levels(points, plan.rows)]
+    if plan.panels is None:
+        return {None: cells.arrange(points, rows, columns, goal)}
+    return {
+        value: cells.arrange([p for p in points if p.values.get(plan.panels) == value], rows, columns, goal)
+        for value in levels(points, plan.panels)
+    }
+
+
+def draw(
+    points: Sequence[Point], caption: str, metric: str, goal: str, axes: Sequence[str] = ()
+) -> Figure | None:
+    """All panels on one colour scale with the best cell outlined; None where there is nothing to compare."""
+    plan = layout(points, axes)
+    if plan is None or not any(p.scored or p.status == "diverged" for p in points):
+        return None
+    panels = tables(points, plan, goal)
+    colours = colormaps["viridis" if sign(goal) > 0 else "viridis_r"]
+    visible = scores([p for table in panels.values() for row in table for p in row if p is not None])
+    norm = Normalize(*limits(visible, goal))
+    first = next(iter(panels.values()))
+    across = max(1, min(len(panels), int(PAGE / (cells.width(len(first[0])) * len(first[0]) + 0.5))))
+    down = -(-len(panels) // across)
+    figure = sheet(*_size(len(first[0]), len(first), across, down))
+    grid = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
+    winner = best(points, goal)
+    for place, (value, table) in enumerate(panels.items()):
+        panel = grid[place // across][place % across]
+        cells.paint(panel, table, lambda p: p.score or 0.0, lambda v: number(v, metric), colours, norm)
+        cells.outline(panel, table, winner)
+        _name(panel, points, plan, value, left=place % across == 0, bottom=place + across >= len(panels))
+    for spare in range(len(panels), across * down):
+        grid[spare // across][spare % across].set_visible(False)
+    if visible and (len(first) > 1 or len(panels) > 1):  # beside a single row it says less than the numbers
+        _scale(figure, grid.ravel().tolist(), visible, norm, metric, colours.name)
+    entries = cells.keys_of(list(panels.values()), winner is not None)
+    text = [caption, _folding(plan, swept(points))]
+    write_text(figure, _title(winner, swept(points), metric), text, entries)
+    return figure
+
+
+def _size(columns: int, rows: int, across: int, down: int) -> tuple[float, float]:
+    """Inches of the page: cells keep their size, the page grows."""
+    body = cells.width(columns) * columns + 0.35
+    overhead = 1.75 if rows * down > 1 else 1.1
+    return max(4.6, across * body + 1.6), down * (cells.HEIGHT * rows + 0.32) + overhead
+
+
+def _name(
+    axes: Axes, points: Sequence[Point], plan: Layout, value: Value | None, left: bool, bottom: bool
+) -> None:
+    """Ticks, and the labels that this panel's place on the page asks for."""
+    keys = swept(points)
+    axes.set_xticks(*cells.ticks(levels(points, plan.columns)))
+    if plan.rows:
+        axes.set_yticks(*cells.ticks(levels(points, plan.rows)))
+    else:
+        axes.set_yticks([])
+    if bottom:
+        axes.set_xlabel(label(plan.columns, keys), fontsize=10, color=INK)
+        axes.tick_params(labelbottom=True)
+    if left and plan.rows:
+        axes.set_ylabel(label(plan.rows, keys), fontsize=10, color=INK)
+    if plan.panels is not None and value is not None:
+        axes.set_title(named({plan.panels: value}, keys), fontsize=9, color=INK, loc="left", pad=3)
+
+
+def _scale(
+    figure: Figure, axes: list[Axes], values: Sequence[float], norm: Normalize, metric: str, colours: str
+) -> None:
+    """One colour bar for all panels, with an arrow where a few runs lie beyond it."""
+    low, high = norm.vmin or 0.0, norm.vmax or 0.0
+    extend = {(False, False): "neither", (True, False): "min", (False, True): "max"}.get(
+        (min(values) < low, max(values) > high), "both"
+    )
+    factor = scale(metric)
+    mapped = ScalarMappable(Normalize(factor * low, factor * high), colormaps[colours])
+    bar = figure.colorbar(mapped, ax=axes, extend=extend, fraction=0.05, pad=0.02, aspect=24)
+    bar.set_label(measured(metric), fontsize=8.5, color=INK)
+    bar.ax.tick_params(labelsize=8, length=2)
+    bar.outline.set_visible(False)
+
+
+def _title(winner: Point | None, keys: Sequence[str], metric: str) -> str:
+    """The result in a line."""
+    if winner is None or winner.score is None:
+        return f"{measured(metric)}: no finished run yet"
+    name = measured(metric).removesuffix(", %")
+    return f"Best {name}: {number(winner.score, metric)}{unit(metric)} at {described(winner, keys)}"
+
+
+def _folding(plan: Layout, keys: Sequence[str]) -> str:
+    """What a cell shows, where it stands for several runs."""
+    mean = "Mean of the last 10 evaluations."
+    if not plan.folded:
+        return mean
+    return f"{mean} A cell shows the best over {', '.join(label(key, keys) for key in plan.folded)}."

@@ -1,0 +1,61 @@
+"""The sheet that the pictures of a sweep are drawn on: colours, title, caption, PNG bytes."""
+
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from textwrap import fill
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from fedgm.files import write_atomically
+
+INK, MUTED, FAINT, EMPTY = "#1f2430", "#5b6270", "#d9dce1", "#eceef1"
+BLUE, ORANGE = "#0072b2", "#d55e00"  # of Okabe and Ito, which colour-blind readers tell apart
+
+
+def sheet(width: float, height: float) -> Figure:
+    """An empty page of so many inches, with room kept by matplotlib for labels."""
+    figure = Figure(figsize=(width, height), dpi=160, layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def write_text(figure: Figure, title: str, caption: Sequence[str], entries: Sequence[Artist] = ()) -> None:
+    """Title and legend above, caption below; its sentences are joined and wrapped to the page."""
+    width, height = float(figure.get_figwidth()), float(figure.get_figheight())
+    lines = fill(title, int(10.0 * width))
+    room = "\n" if entries else ""  # a line that the legend is put on
+    figure.suptitle(lines + room, fontsize=10.5, fontweight="bold", color=INK)
+    if entries:
+        depth = 0.04 + 0.18 * (1 + lines.count("\n"))
+        legend = figure.legend(
+            handles=list(entries),
+            loc="upper center",
+            bbox_to_anchor=(0.5, 1 - depth / height),
+            ncols=len(entries),
+            frameon=False,
+            fontsize=7.5,
+            columnspacing=1.4,
+            handlelength=1.8,
+        )
+        legend.set_in_layout(False)
+    text = fill(" ".join(sentence for sentence in caption if sentence), int(17.0 * width))
+    figure.supxlabel(text, fontsize=7.5, color=MUTED)
+
+
+def plain(axes: Axes) -> None:
+    """No frame, no tick marks."""
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.tick_params(length=0, labelsize=8.5, colors=INK)
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """The same figure gives the same bytes: no date, no version in the file."""
+    picture = BytesIO()
+    figure.savefig(picture, format="png", metadata={"Software": None})
+    write_atomically(path, picture.getbuffer())
+    return path

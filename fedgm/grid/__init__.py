@@ -1,0 +1,1 @@
+"""A W&B sweep file, run without server or account: points, processes, halving, winners."""

@@ -1,0 +1,74 @@
+"""The pictures of a sweep, from its records."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+from fedgm.figures.points import Point, Status
+from fedgm.figures.sweep import draw_sweep
+from fedgm.grid.plan import Job, Plan
+from fedgm.grid.progress import Results
+from fedgm.statistics.goal import sign
+from fedgm.track import record
+from fedgm.track.record import RunRecord
+
+OPEN = {"killed": "paused", "stopped": "paused"}  # a run that waits to be continued
+
+
+def draw(results: Results) -> list[Path]:
+    """Write every picture that applies into the sweep's folder."""
+    plan = results.plan
+    points = [_point(results, job) for job in plan.jobs if job.seed == plan.seeds[0]]
+    baseline, reference = _baseline(results)
+    file = plan.file
+    return draw_sweep(plan.folder, points, caption(results), file.metric, file.goal, baseline, reference)
+
+
+def caption(results: Results) -> str:
+    """What a picture must say: profile, rounds, seed, local steps, commit."""
+    plan = results.plan
+    first = next((run for run in map(results.of, plan.jobs) if run is not None), None)
+    words = f"{plan.file.name}: profile {plan.profile}, {plan.jobs[0].rounds} rounds, seed {plan.seeds[0]}"
+    if first is None or not first.facts.get("local_steps"):
+        return words
+    steps = f"K = {first.facts['local_steps']:.1f} local steps on average"
+    return f"{words}, {steps}, commit {first.facts['commit']}"
+
+
+def _point(results: Results, job: Job) -> Point:
+    run, metric = results.of(job), results.plan.file.metric
+    state = results.state(job)
+    values: dict[str, Any] = {key: job.values[key] for key in results.plan.file.swept}
+    return Point(
+        job.point, values, cast(Status, OPEN.get(state, state)), run.mean(metric) if run else None,
+        run.last(metric) if run else None, int(run.facts["rounds_done"] or 0) if run else 0, job.rounds,
+    )  # fmt: skip
+
+
+def _baseline(results: Results) -> tuple[float | None, str]:
+    """FedAvg's best run of the same experiment, rounds, seed and reading, and its name with its eta."""
+    plan = results.plan
+    if plan.algorithm == "fedavg":
+        return None, ""
+    around = [*record.below(plan.output_dir / plan.experiment), *results.archive.values()]
+    scored = [
+        (score, run) for run in _peers(plan, around) if (score := run.mean(plan.file.metric)) is not None
+    ]
+    if not scored:
+        return None, ""
+    score, run = max(scored, key=lambda pair: sign(plan.file.goal) * pair[0])
+    return score, f"FedAvg's best (η = {run.config.get('algorithm.eta'):g})"
+
+
+def _peers(plan: Plan, runs: Iterable[RunRecord]) -> list[RunRecord]:
+    """Finished FedAvg runs that differ from the sweep in the server's values alone."""
+    first = plan.jobs[0]
+    alike = {"algorithm": "fedavg", "name": plan.experiment, "rounds": first.rounds, "seed": plan.seeds[0]}
+    return [
+        run
+        for run in runs
+        if run.status == "finished"
+        and run.facts["profile"] == plan.profile
+        and all(run.facts[key] == value for key, value in alike.items())
+        and run.config.get("participation.anchor") == plan.reading
+    ]

@@ -1,0 +1,175 @@
+"""The runs of a sweep: each point of the file times each seed, with the folder that its result has."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from fedgm.config import compose, conf_dir
+from fedgm.errors import ConfigError, require
+from fedgm.grid.file import SweepFile, Value
+from fedgm.track.folder import locate
+from fedgm.track.identity import identity
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: a point of the sweep with one seed."""
+
+    point: int
+    seed: int
+    values: dict[str, Value]
+    overrides: tuple[str, ...]
+    folder: Path
+    hash: str
+    rounds: int
+    eval_every: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What its record is found by."""
+        return self.hash, self.seed
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All jobs of a sweep, and what they have in common."""
+
+    file: SweepFile
+    extra: tuple[str, ...]
+    jobs: tuple[Job, ...]
+    configs: tuple[DictConfig, ...]  # of each job, to be checked before the first run
+    experiment: str
+    algorithm: str
+    reading: str | None  # start | current, of autonomous clients
+    profile: str
+    output_dir: Path
+
+    @property
+    def seeds(self) -> list[int]:
+        """In ascending order."""
+        return sorted({job.seed for job in self.jobs})
+
+    @property
+    def folder(self) -> Path:
+        """Where the sweep's own table and pictures go."""
+        words = [self.file.name, *(word for word in self.extra if not word.startswith("profile="))]
+        return self.output_dir / "sweeps" / self.profile / ",".join(words).replace("/", "-")
+
+
+def make(file: SweepFile, extra: Sequence[str], seeds: Sequence[int], output_dir: str) -> Plan:
+    """Compose every point; the first that cannot be composed is refused with its key."""
+    for word in extra:
+        key = word.split("=")[0].lstrip("+~")
+        require(
+            key not in file.points[0],
+            key,
+            word.partition("=")[2],
+            f"the sweep file sets {key}",
+            f"edit {file.path}",
+        )
+    shared = [*file.fixed, *extra, f"output_dir={output_dir}"]
+    bases: dict[tuple[str, ...], DictConfig] = {}
+    jobs: list[Job] = []
+    configs: list[DictConfig] = []
+    for number, values in enumerate(file.points):
+        groups = tuple(_word(key, value) for key, value in values.items() if _is_group(key))
+        if groups not in bases:
+            bases[groups] = _composed(file, [*shared, *groups], number)
+        for seed in seeds:
+            cfg = _updated(file, bases[groups], {**values, "seed": values.get("seed", seed)})
+            words = (*shared, *(_word(k, v) for k, v in values.items()), f"seed={cfg.seed}")
+            folder = locate(cfg, words)
+            jobs.append(
+                Job(
+                    number,
+                    int(cfg.seed),
+                    values,
+                    words,
+                    folder,
+                    identity(cfg),
+                    int(cfg.rounds),
+                    int(cfg.eval.every),
+                )
+            )
+            configs.append(cfg)
+    first = configs[0]
+    return Plan(
+        file, tuple(extra), tuple(jobs), tuple(configs), str(first.name), str(first.algorithm.name),
+        first.participation.get("anchor"), str(first.profile.name), Path(output_dir),
+    )  # fmt: skip
+
+
+def _is_group(key: str) -> bool:
+    """Whether a key chooses a file in conf/ (algorithm, participation/sampler) rather than a value."""
+    return (conf_dir() / key).is_dir()
+
+
+def _word(key: str, value: Value) -> str:
+    """``key=value`` as a user would type it."""
+    words = {None: "null", True: "true", False: "false"}
+    shown = words[value] if value is None or isinstance(value, bool) else value
+    return f"{key}={shown}"
+
+
+def _composed(file: SweepFile, words: list[str], number: int) -> DictConfig:
+    """Hydra's composition, its refusal in our words."""
+    try:
+        return compose(words)
+    except (HydraException, OmegaConfBaseException) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(
+            f"{file.path.name}: point {number}", " ".join(words), reason, "python run.py --help"
+        ) from None
+
+
+def _updated(file: SweepFile, base: DictConfig, values: dict[str, Any]) -> DictConfig:
+    """What Hydra makes of ``key=value`` words after composing, without composing again."""
+    cfg = deepcopy(base)
+    for key, value in values.items():
+        if _is_group(key):
+            continue
+        try:
+            known = OmegaConf.select(cfg, key, throw_on_missing=False, default=_ABSENT) is not _ABSENT
+            if not known:
+                raise KeyError(key)
+            OmegaConf.update(cfg, key, value, merge=True)
+        except KeyError:
+            near = get_close_matches(key, _keys(cfg), n=1)
+            hint = f"{near[0]}: in its place" if near else "python run.py --cfg job shows all keys"
+            where = f"{file.path.name}: parameters.{key}"
+            raise ConfigError(where, value, "a key of the configuration", hint) from None
+        except OmegaConfBaseException as error:
+            where = f"{file.path.name}: parameters.{key}"
+            raise ConfigError(
+                where, value, str(error).splitlines()[0], "python run.py --cfg job shows all keys"
+            ) from None
+    return cfg
+
+
+_ABSENT = object()
+
+
+def _keys(cfg: DictConfig) -> list[str]:
+    """All dotted keys, to find the near one."""
+    found: list[str] = []
+
+    def walk(node: Any, prefix: str) -> None:
+        for key in node:
+            found.append(f"{prefix}{key}")
+            inner = (
+                None
+                if OmegaConf.is_interpolation(node, key) or OmegaConf.is_missing(node, key)
+                else node[key]
+            )
+            if isinstance(inner, DictConfig):
+                walk(inner, f"{prefix}{key}.")
+
+    walk(cfg, "")
+    return found

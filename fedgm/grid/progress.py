@@ -1,0 +1,108 @@
+"""How far a sweep is: the state of every job, and how far each may go by the decisions of the rungs."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from fedgm.grid.plan import Job, Plan
+from fedgm.track import record
+from fedgm.track.lock import is_alive
+from fedgm.track.record import RunRecord
+
+Key = tuple[str, int]
+Stamp = tuple[tuple[int, int] | None, ...]
+
+
+@dataclass
+class Results:
+    """Records of the sweep's runs: from folders, or from archives where there is no folder."""
+
+    plan: Plan
+    archive: Mapping[Key, RunRecord] = field(default_factory=dict[Key, RunRecord])
+    lost: set[Key] = field(default_factory=set[Key])  # crashed here: they count as the last of their rung
+    _read: dict[Key, tuple[Stamp, RunRecord | None]] = field(
+        default_factory=dict[Key, tuple[Stamp, RunRecord | None]]
+    )
+
+    def of(self, job: Job) -> RunRecord | None:
+        """The newest record; files that have not changed are not read again."""
+        stamp = _stamp(job)
+        if job.key not in self._read or self._read[job.key][0] != stamp:
+            found = record.from_folder(job.folder)
+            if (found is None or not found.is_done) and job.key in self.archive:
+                found = self.archive[job.key]
+            self._read[job.key] = stamp, found
+        return self._read[job.key][1]
+
+    def rounds(self, job: Job) -> int:
+        """Rounds that are recorded; all of them for a run that is done."""
+        found = self.of(job)
+        if found is None:
+            return 0
+        return job.rounds if found.is_done else int(found.facts["rounds_done"] or 0)
+
+    def is_through(self, job: Job, until: int) -> bool:
+        """Whether nothing is left to do up to a round; the last one is behind a run only when it is done."""
+        found = self.of(job)
+        return found is not None and (found.is_done or job.rounds > until <= self.rounds(job))
+
+    def state(self, job: Job) -> str:
+        """waiting, running, paused, killed, stopped, failed, finished or diverged."""
+        found = self.of(job)
+        if found is None or found.folder is None:
+            return found.status if found else ("running" if is_alive(job.folder) else "waiting")
+        return "running" if is_alive(job.folder) and not found.is_done else found.status
+
+
+def _stamp(job: Job) -> Stamp:
+    """Size and time of the files that a record is read from."""
+    stamps: list[tuple[int, int] | None] = []
+    for name in ("summary.json", "metrics.jsonl"):
+        try:
+            found = (job.folder / name).stat()
+            stamps.append((found.st_mtime_ns, found.st_size))
+        except OSError:
+            stamps.append(None)
+    return tuple(stamps)
+
+
+def index(records: Iterable[RunRecord]) -> dict[Key, RunRecord]:
+    """Records by what they are found by."""
+    return {found.key: found for found in records}
+
+
+def targets(results: Results) -> dict[Key, int]:
+    """The round up to which each job may run now: the next undecided rung, the end, or where it lost."""
+    plan = results.plan
+    halving, first = plan.file.halving, plan.jobs[0]
+    if halving is None:
+        return {job.key: job.rounds for job in plan.jobs}
+    alive = sorted({job.point for job in plan.jobs})
+    allowed = dict[Key, int]()
+    for rung in halving.rungs(-(-first.rounds // first.eval_every)):
+        until = rung * first.eval_every
+        jobs = [job for job in plan.jobs if job.point in alive]
+        allowed |= {job.key: until for job in jobs}
+        if not all(_is_in(results, job, until) for job in jobs):
+            return allowed
+        scores = {point: _score(results, [j for j in jobs if j.point == point], until) for point in alive}
+        alive = halving.survivors(scores, plan.file.goal == "maximize")
+    return allowed | {job.key: job.rounds for job in plan.jobs if job.point in alive}
+
+
+def _is_in(results: Results, job: Job, until: int) -> bool:
+    """Whether a rung knows all of a job that it asks for."""
+    return job.key in results.lost or results.rounds(job) >= until
+
+
+def _score(results: Results, jobs: list[Job], until: int) -> float | None:
+    """Mean over seeds of the mean of the last ten evaluations at a rung; None for a point that has lost."""
+    scores: list[float] = []
+    for job in jobs:
+        found = results.of(job)
+        if found is None or int(found.facts["rounds_done"] or 0) < until:
+            return None  # diverged or crashed before the rung; what came later must not change its decision
+        value = found.mean(results.plan.file.metric, until)
+        if value is None:
+            return None
+        scores.append(value)
+    return sum(scores) / len(scores)

@@ -1,0 +1,121 @@
+"""Who wins a sweep, how far that can be trusted, and where winners are kept."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fedgm.errors import FedGMError
+from fedgm.files import write_atomically
+from fedgm.grid.plan import Job, Plan
+from fedgm.grid.progress import Results
+from fedgm.statistics.budget import BestOf, best_of
+from fedgm.track import record
+from fedgm.track.record import RunRecord
+
+BUDGET = 10  # runs of FedAvg's grid: the budget at which algorithms are compared
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A point that ran to its end, and its mean of the last ten evaluations on the choosing seed."""
+
+    job: Job
+    record: RunRecord
+    score: float
+
+
+def ranking(results: Results) -> list[Ranked]:
+    """Finished points of the first seed, best first; ties go to the lower point."""
+    plan = results.plan
+    sign = -1.0 if plan.file.goal == "maximize" else 1.0
+    found: list[Ranked] = []
+    for job in plan.jobs:
+        run = results.of(job) if job.seed == plan.seeds[0] else None
+        score = run.mean(plan.file.metric) if run is not None and run.status == "finished" else None
+        if run is not None and score is not None:
+            found.append(Ranked(job, run, score))
+    return sorted(found, key=lambda entry: (sign * entry.score, entry.job.point))
+
+
+def at_budget(results: Results, ranked: list[Ranked]) -> BestOf | None:
+    """The best of ``BUDGET`` points drawn from all of them; None until every point is done.
+
+    A point that diverged counts with what its model measured before training.
+    """
+    plan = results.plan
+    first = [results.of(job) for job in plan.jobs if job.seed == plan.seeds[0]]
+    if len(first) <= BUDGET or not ranked or not all(run is not None and run.is_done for run in first):
+        return None
+    lost = [run for run in first if run is not None and run.status == "diverged"]
+    untrained = [(run.facts.get("initial") or {}).get(plan.file.metric) for run in lost]
+    scores = [*(entry.score for entry in ranked), *(value for value in untrained if value is not None)]
+    return best_of(scores, BUDGET, plan.file.goal)
+
+
+def other_seeds(winner: Ranked, plan: Plan) -> dict[int, float]:
+    """Scores of the winner on seeds that had no part in choosing it, as far as they have been run."""
+    found: dict[int, float] = {}
+    for folder in sorted(winner.job.folder.parent.glob("seed=*")):
+        run = record.from_folder(folder)
+        score = run.mean(plan.file.metric) if run is not None and run.status == "finished" else None
+        if run is not None and score is not None and run.facts["seed"] != winner.job.seed:
+            found[int(run.facts["seed"])] = score
+    return found
+
+
+def entry(winner: Ranked, plan: Plan) -> dict[str, Any]:
+    """What conf/best keeps of a winner: the values, and where they come from."""
+    run = winner.record
+    values = {key: run.config.get(f"algorithm.{key}") for key in ("eta", "beta", "nu")}
+    return {
+        **{key: value for key, value in values.items() if value is not None},
+        "sweep": plan.file.name,
+        "commit": run.facts["commit"],
+        "rounds": run.facts["rounds"],
+        "seed": run.facts["seed"],
+        "score": round(winner.score, 6),
+    }
+
+
+def write_best(path: Path, plan: Plan, winner: Ranked) -> None:
+    """Put the winner into ``conf/best/<profile>.yaml``, beside those that are there."""
+    known: dict[str, Any] = {}
+    if path.exists():
+        known = yaml.safe_load(path.read_text()) or {}
+    place = known.setdefault(plan.experiment, {})
+    keys = [plan.algorithm] + ([plan.reading] if plan.reading else [])
+    for key in keys[:-1]:
+        place = place.setdefault(key, {})
+    place[keys[-1]] = entry(winner, plan)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, HEADER + _yaml(known))
+    except OSError as error:
+        raise FedGMError(f"{path}: {error.strerror}. Use a checkout whose conf/ you may write to") from None
+
+
+HEADER = """\
+# Winners of the grids, by the mean of the last 10 evaluations on one seed: fedgm sweep FILE --best --write
+# <experiment>.<algorithm>[.<anchor>], for experiments that set `winners`: the paper leaves these values open.
+"""
+
+
+def _yaml(known: Mapping[str, Any]) -> str:
+    """A line per winner, sorted, so that files differ only where winners do."""
+    lines: list[str] = []
+
+    def walk(node: Mapping[str, Any], depth: int) -> None:
+        for key in sorted(node):
+            inner = node[key]
+            if "sweep" in inner:
+                flat = ", ".join(f"{k}: {'null' if v is None else v}" for k, v in inner.items())
+                lines.append(f"{'  ' * depth}{key}: {{{flat}}}")
+            else:
+                lines.append(f"{'  ' * depth}{key}:")
+                walk(inner, depth + 1)
+
+    walk(known, 0)
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,80 @@
+"""Runs a sweep: starts what may run, watches it end, asks the rungs, until nothing is left."""
+
+import contextlib
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fedgm.grid.plan import Job
+from fedgm.grid.progress import Results, targets
+from fedgm.grid.server import BUSY, Ended, ForkServer
+from fedgm.track.lock import is_alive
+
+TICK = 0.5  # seconds between two looks
+
+
+@dataclass
+class Runner:
+    """One of any number of runners on a folder; the run locks keep two from running the same point."""
+
+    results: Results
+    workers: int
+    show: Callable[["Runner"], None]
+    report: Callable[[Job, str], None]
+    running: dict[int, Job] = field(default_factory=dict[int, Job])
+    failed: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
+
+    def run(self) -> None:
+        """Until every job is done, has lost, or has failed here."""
+        server = ForkServer()
+        try:
+            while True:
+                todo = self._fill(server)
+                self.show(self)
+                if not todo and not self.running:
+                    return
+                for ended in server.ended(TICK):
+                    self._take(ended)
+        finally:
+            with contextlib.suppress(ConnectionError):
+                server.close()
+
+    def _fill(self, server: ForkServer) -> bool:
+        """Start jobs while workers are free; whether anything is left to run, here or elsewhere."""
+        allowed, todo = targets(self.results), False
+        ours = {job.key for job in self.running.values()}
+        jobs = self.results.plan.jobs
+        for number in sorted(range(len(jobs)), key=lambda n: (self.results.rounds(jobs[n]) == 0, n)):
+            job = jobs[number]
+            until = allowed.get(job.key, 0)
+            if job.key in ours or job.key in self.failed or self.results.is_through(job, until):
+                continue
+            todo = True
+            if len(self.running) < self.workers and not is_alive(job.folder):
+                self.running[number] = job
+                stop = [f"stop_after={until}"] if until < job.rounds else []
+                server.start(number, [*job.overrides, *stop], job.folder / "output.log")
+        return todo
+
+    def _take(self, ended: Ended) -> None:
+        """Note how a run ended; one that another runner holds stays in the list."""
+        job = self.running.pop(ended.number)
+        if ended.code == BUSY:
+            return
+        if ended.code != 0:
+            self.failed[job.key] = reason(job, ended.code)
+            self.results.lost.add(job.key)
+        self.report(job, self.failed.get(job.key, ""))
+
+
+def reason(job: Job, code: int) -> str:
+    """Why a run failed, in a line."""
+    if code == -signal.SIGKILL:
+        return "killed (out of memory?)"
+    if code < 0:
+        return f"ended by {signal.Signals(-code).name}"
+    try:
+        lines = [line for line in (job.folder / "output.log").read_text().splitlines() if line.strip()]
+    except OSError:
+        lines = []
+    return lines[-1][:200] if lines else f"exit code {code}"

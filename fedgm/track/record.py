@@ -1,0 +1,108 @@
+"""RunRecord: what is known of a run, read from its folder or from an archive of many."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fedgm.track import rows
+from fedgm.track.folder import read_json
+from fedgm.track.lock import is_alive
+from fedgm.track.rows import Row
+
+DONE = ("finished", "diverged")
+# Of the summary: what tells a run apart, how it ended, and with which program.
+FACTS = (
+    "hash", "name", "algorithm", "schedule", "participation", "profile", "model", "data", "seed", "rounds",
+    "status", "reason", "rounds_done", "initial", "local_steps", "stages", "seconds", "commit", "versions",
+)  # fmt: skip
+NOT_STORED = ("output_dir", "rerun", "stop_after", "track", "best", "winners", "checkpoint")
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run's facts, its configuration with dotted keys, and the rows in which the model was measured."""
+
+    facts: dict[str, Any]
+    config: dict[str, Any]
+    evaluations: list[Row] = field(repr=False)
+    folder: Path | None = None  # None: it comes from an archive
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What a run is found by."""
+        return self.facts["hash"], self.facts["seed"]
+
+    @property
+    def status(self) -> str:
+        """As in summary.json; a run that says `running` while nobody works on it was killed."""
+        return self.facts["status"]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to run."""
+        return self.status in DONE
+
+    def mean(self, metric: str, until: int | None = None) -> float | None:
+        """Mean of the last ten evaluations up to round ``until``, or of all where there are fewer."""
+        values = [
+            row.get(metric) for row in self.evaluations if until is None or (row["round"] or 0) <= until
+        ]
+        known = [value for value in values[-rows.LAST :] if value is not None]
+        return sum(known) / len(known) if known and len(known) == len(values[-rows.LAST :]) else None
+
+    def last(self, metric: str) -> float | None:
+        """The value at the last evaluation."""
+        return self.evaluations[-1].get(metric) if self.evaluations else None
+
+
+def from_folder(folder: Path) -> RunRecord | None:
+    """The record of a run folder; None where there is none that can be read."""
+    known = read_json(folder / "summary.json")
+    if not isinstance(known, dict) or not {"hash", "seed", "status"} <= set(known):
+        return None
+    facts = {key: known.get(key) for key in FACTS}
+    if facts["status"] == "running" and not is_alive(folder):
+        facts["status"] = "killed"  # the same command continues it
+    own = rows.read(folder / "metrics.jsonl")
+    facts["rounds_done"] = len(own)
+    return RunRecord(facts, _config(folder), _measured(own), folder)
+
+
+def below(output_dir: Path) -> list[RunRecord]:
+    """All runs below a folder; what cannot be read is left out."""
+    found = (from_folder(path.parent) for path in sorted(output_dir.rglob("summary.json")))
+    return [record for record in found if record is not None]
+
+
+def _measured(own: list[Row]) -> list[Row]:
+    """Evaluation rows with local steps and bytes added up until there, without what a clock says."""
+    steps, sent, measured = 0, 0, list[Row]()
+    for row in own:
+        steps += int(row.get("cohort/steps") or 0)
+        sent += int(row.get("bytes/up") or 0)
+        if any(key.startswith("test/") and value is not None for key, value in row.items()):
+            kept = {k: v for k, v in row.items() if not k.startswith("time/") and k != "samples_per_s"}
+            measured.append({**kept, "total/steps": steps, "total/bytes": sent})
+    return measured
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    """config.yaml with dotted keys."""
+    try:
+        content = yaml.safe_load((folder / "config.yaml").read_text())
+    except (OSError, yaml.YAMLError):
+        return {}
+    if not isinstance(content, dict):
+        return {}
+    return dict(_dotted({k: v for k, v in content.items() if k not in NOT_STORED}))
+
+
+def _dotted(node: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """All leaves with their whole keys; lists are leaves."""
+    leaves: list[tuple[str, Any]] = []
+    for key, value in node.items():
+        inner = isinstance(value, dict) and value
+        leaves += _dotted(value, f"{prefix}{key}.") if inner else [(f"{prefix}{key}", value)]
+    return leaves

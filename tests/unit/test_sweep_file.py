@@ -1,0 +1,116 @@
+"""Sweep files: what W&B takes runs here too, what cannot run is refused with the key and what to write."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedgm.errors import ConfigError, FedGMError
+from fedgm.grid import file
+from fedgm.grid.halving import Halving
+
+ROOT = Path(__file__).parents[2]
+GOOD = {
+    "method": "grid",
+    "metric": {"name": "test/acc", "goal": "maximize"},
+    "parameters": {"algorithm.eta": {"values": [0.5, 1.0]}, "algorithm.beta": {"value": 0.9}},
+    "command": ["${env}", "${interpreter}", "${program}", "+experiment=fedgm", "${args_no_hyphens}"],
+}
+
+
+def written(folder: Path, **changes) -> Path:
+    content = {key: value for key, value in {**GOOD, **changes}.items() if value is not ...}
+    path = folder / "s.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def test_a_grid_is_every_combination_in_the_files_order(tmp_path):
+    parameters = {"a": {"values": [1, 2]}, "b": {"values": ["x", "y"]}, "c": {"value": 7}}
+    read = file.read(written(tmp_path, parameters=parameters))
+    pairs = [(point["a"], point["b"]) for point in read.points]
+    assert pairs == [(1, "x"), (1, "y"), (2, "x"), (2, "y")]
+    assert all(point["c"] == 7 for point in read.points)
+    assert (read.swept, read.fixed, read.name) == (["a", "b"], ("+experiment=fedgm",), "s")
+
+
+@pytest.mark.parametrize(
+    ("name", "points", "rungs"),
+    [
+        ("fedgm_grid", 90, None), ("fedavgm_grid", 30, None), ("fedavg_grid", 10, None),
+        ("autonomous_fedgm_grid", 36, [3, 9]), ("autonomous_fedavg_grid", 12, [3, 9]),
+        ("vgg_grid", 30, None), ("heterogeneity_grid", 60, None), ("multistage", 9, None),
+    ],
+)  # fmt: skip
+def test_our_files_have_the_papers_points(name, points, rungs):
+    read = file.read(ROOT / "sweeps" / f"{name}.yaml")
+    assert len(read.points) == len({tuple(point.items()) for point in read.points}) == points
+    assert (read.halving.rungs(25) if read.halving else None) == rungs
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"metod": "grid", "method": ...}, r"s\.yaml: metod.*Try method: as the key"),
+        ({"method": "gird"}, r"s\.yaml: method=gird.*grid or random.*Try method: grid"),
+        ({"method": "bayes"}, r"method=bayes.*W&B's server.*Try wandb sweep"),
+        ({"metric": ...}, r"s\.yaml: metric=None.*metric: {name: test/acc, goal: maximize}"),
+        ({"metric": {"name": "test/acc", "goal": "up"}}, r"metric\.goal=up.*maximize or minimize"),
+        ({"parameters": {}}, r"s\.yaml: parameters=\{\}.*at least one key"),
+        ({"parameters": {"a": {"values": []}}}, r"parameters\.a\.values=\[\].*a list of values"),
+        ({"parameters": {"a": {"values": [{"b": 1}]}}}, r"parameters\.a=\{'b': 1\}.*a file in conf/"),
+        ({"parameters": {"a": 3}}, r"parameters\.a=3.*value:, values:"),
+        ({"parameters": {"a": {"min": 0.0, "max": 1.0}}}, r"parameters\.a=.*a grid has no distributions"),
+        ({"command": ["${program}", "${args}"]}, r"command=.*\$\{args_no_hyphens\}"),
+        ({"early_terminate": {"type": "median"}}, r"early_terminate=.*type: hyperband"),
+        ({"early_terminate": {"type": "hyperband"}}, r"early_terminate=.*min_iter, or max_iter and s"),
+        ({"early_terminate": {"type": "hyperband", "min_iter": 3, "eta": 1}}, r"early_terminate\.eta=1"),
+        ({"method": "random"}, r"run_cap=None.*run_cap: 20"),
+    ],
+)
+def test_a_bad_file_is_refused_with_the_key_and_what_to_write(tmp_path, changes, message):
+    with pytest.raises(ConfigError, match=message):
+        file.read(written(tmp_path, **changes))
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1\n", ""])
+def test_what_is_no_sweep_file_is_refused(tmp_path, text):
+    (tmp_path / "s.yaml").write_text(text)
+    with pytest.raises(FedGMError, match=r"s\.yaml"):
+        file.read(tmp_path / "s.yaml")
+
+
+def test_random_points_follow_from_the_file_alone_and_keep_their_ranges(tmp_path):
+    parameters = {
+        "a": {"min": 0.5, "max": 5.0}, "b": {"values": ["x", "y"]}, "n": {"min": 1, "max": 3},
+        "l": {"distribution": "log_uniform_values", "min": 0.001, "max": 1.0},
+        "q": {"distribution": "q_uniform", "min": 0.0, "max": 1.0, "q": 0.25},
+    }  # fmt: skip
+    path = written(tmp_path, method="random", parameters=parameters, run_cap=200)
+    points = file.read(path).points
+    assert points == file.read(path).points
+    assert len(points) == 200
+    assert all(0.5 <= p["a"] <= 5 and p["b"] in "xy" and 0.001 <= p["l"] <= 1 for p in points)
+    assert {p["n"] for p in points} == {1, 2, 3}
+    assert {p["q"] for p in points} == {0.0, 0.25, 0.5, 0.75, 1.0}
+    assert sum(p["l"] < 0.0316 for p in points) == pytest.approx(100, abs=30)  # half of them, on a log scale
+
+
+# Halving: by hand -----------------------------------------------------------------------------------------
+
+
+def test_rungs_count_evaluations_as_hyperband_does():
+    assert Halving(3, min_iter=3).rungs(25) == [3, 9]
+    assert Halving(3, min_iter=3).rungs(100) == [3, 9, 27, 81]
+    assert Halving(3, min_iter=3).rungs(9) == [3]  # the run's own end is no rung
+    assert Halving(3, max_iter=27, s=2).rungs(100) == [3, 9]
+    assert Halving(2, min_iter=5).rungs(4) == []
+
+
+def test_the_best_third_goes_on_rounded_up_ties_to_the_lower_and_nothing_diverged():
+    scores = {0: 0.3, 1: 0.5, 2: 0.5, 3: None, 4: 0.1, 5: 0.5, 6: 0.2}  # 7 points: ceil(7/3) = 3
+    assert Halving(3, min_iter=1).survivors(scores, higher=True) == [1, 2, 5]
+    assert Halving(3, min_iter=1).survivors(scores, higher=False) == [0, 4, 6]
+    assert Halving(4, min_iter=1).survivors(scores, higher=True) == [1, 2]
+    assert Halving(3, min_iter=1).survivors({0: None, 1: None}, higher=True) == []
+    assert Halving(3, min_iter=1).survivors({0: 0.1, 1: None, 2: 0.0}, higher=True) == [0]

@@ -1,0 +1,214 @@
+"""How far a sweep may go, who wins, and what is kept of it: on run folders with made-up curves."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from stored_runs import store
+
+from fedgm import config
+from fedgm.errors import ConfigError, FedGMError
+from fedgm.grid import file, plan
+from fedgm.grid.progress import Results, index, targets
+from fedgm.grid.ranking import at_budget, entry, other_seeds, ranking, write_best
+from fedgm.track import archive, record
+from fedgm.track.folder import locate
+from fedgm.track.identity import identity
+
+ROOT = Path(__file__).parents[2]
+FILE = """
+method: grid
+metric: {name: test/acc, goal: maximize}
+parameters:
+  algorithm.eta: {values: [0.5, 1.0, 2.0]}
+  algorithm.beta: {values: [0.7, 0.9]}
+early_terminate: {type: hyperband, min_iter: 2, eta: 3}
+command: ["${program}", +experiment=fedgm, profile=tiny, rounds=30, eval.every=3, "${args_no_hyphens}"]
+"""
+
+
+@pytest.fixture
+def planned(tmp_path) -> plan.Plan:
+    (tmp_path / "s.yaml").write_text(FILE)
+    return plan.make(file.read(tmp_path / "s.yaml"), [], [0], str(tmp_path / "o"))
+
+
+def test_a_job_is_what_hydra_composes_from_its_words(planned):
+    job = planned.jobs[3]
+    cfg = config.compose(list(job.overrides))
+    assert (identity(cfg), locate(cfg, job.overrides)) == (job.hash, job.folder)
+    assert (cfg.algorithm.eta, cfg.algorithm.beta, job.rounds, job.eval_every) == (1.0, 0.9, 30, 3)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(p.stem for p in (ROOT / "sweeps").glob("*.yaml") if "bayes" not in p.stem)
+)
+def test_a_point_of_every_file_is_what_hydra_composes(name):
+    made = plan.make(file.read(ROOT / "sweeps" / f"{name}.yaml"), [], [3], "o")
+    job = made.jobs[-1]
+    cfg = config.compose(list(job.overrides))
+    assert identity(cfg) == job.hash
+    assert cfg.seed == job.seed == 3
+    assert len({j.hash for j in made.jobs}) == len(made.jobs)
+
+
+def test_bad_parameters_are_refused_with_the_near_key(tmp_path):
+    for key, message in (
+        ("algorithm.bta", r"parameters\.algorithm\.bta.*Try algorithm\.beta"),
+        ("rouns", "Try rounds"),
+    ):
+        (tmp_path / "s.yaml").write_text(FILE.replace("algorithm.beta", key))
+        with pytest.raises(ConfigError, match=message):
+            plan.make(file.read(tmp_path / "s.yaml"), [], [0], "o")
+    (tmp_path / "s.yaml").write_text(
+        FILE.replace("[0.7, 0.9]", "[high, 0.9]").replace("algorithm.beta", "rounds")
+    )
+    with pytest.raises(ConfigError, match=r"parameters\.rounds=high"):
+        plan.make(file.read(tmp_path / "s.yaml"), [], [0], "o")
+    (tmp_path / "s.yaml").write_text(FILE.replace("+experiment=fedgm", "+experiment=fedgn"))
+    with pytest.raises(ConfigError, match="fedgn"):
+        plan.make(file.read(tmp_path / "s.yaml"), [], [0], "o")
+
+
+def test_an_override_may_not_fight_the_file(tmp_path):
+    (tmp_path / "s.yaml").write_text(FILE)
+    with pytest.raises(ConfigError, match=r"algorithm\.eta=3.*the sweep file sets"):
+        plan.make(file.read(tmp_path / "s.yaml"), ["algorithm.eta=3"], [0], "o")
+
+
+# Rungs after 2 and 6 of 10 evaluations: rounds 6 and 18 ---------------------------------------------------
+
+
+def allowed(results: Results) -> list[int]:
+    limits = targets(results)
+    return [limits.get(job.key, 0) for job in results.plan.jobs]
+
+
+def test_a_rung_waits_for_all_then_lets_the_best_third_go_on(planned):
+    results = Results(planned)
+    assert allowed(results) == [6] * 6
+    for job, value in zip(planned.jobs[:5], (0.1, 0.5, 0.3, 0.4, 0.2), strict=True):
+        store(job, [0.0, value], "paused")
+    assert allowed(results) == [6] * 6  # one is missing
+    store(planned.jobs[5], [0.9], "diverged", done=4)
+    assert allowed(results) == [6, 18, 6, 18, 6, 6]  # ceil(6/3) = 2: the diverged one lost
+    store(planned.jobs[1], [0.0, 0.5, 0, 0, 0, 0.9], "paused")
+    store(planned.jobs[3], [0.0, 0.4, 1, 1, 1, 1], "paused")
+    assert allowed(results) == [6, 18, 6, 30, 6, 6]
+
+
+def test_what_comes_after_a_rung_does_not_change_its_decision(planned):
+    for number, job in enumerate(planned.jobs):
+        store(job, [0.1, 0.1 * number], "paused")
+    assert allowed(Results(planned)) == [6, 6, 6, 6, 18, 18]
+    store(planned.jobs[5], [0.1, 0.5, 0.0, 0.0], "diverged")  # after the rung, which has let it pass
+    assert allowed(Results(planned)) == [6, 6, 6, 6, 18, 18]
+
+
+def test_a_crashed_point_loses_its_rung_and_the_grid_goes_on(planned):
+    for job in planned.jobs[1:]:
+        store(job, [0.1, 0.2], "paused")
+    results = Results(planned, lost={planned.jobs[0].key})
+    assert allowed(results) == [6, 18, 18, 6, 6, 6]  # ties: the lower numbers
+
+
+def test_a_file_without_halving_runs_to_the_end(tmp_path):
+    (tmp_path / "s.yaml").write_text(FILE.replace("early_terminate", "run_cap: 6 #"))
+    made = plan.make(file.read(tmp_path / "s.yaml"), [], [0, 1], str(tmp_path / "o"))
+    assert allowed(Results(made)) == [30] * 12
+    assert [job.seed for job in made.jobs[:4]] == [0, 1, 0, 1]
+
+
+# Winners --------------------------------------------------------------------------------------------------
+
+
+def test_the_winner_has_the_best_mean_of_its_last_ten_and_is_kept(planned, tmp_path):
+    for number, job in enumerate(planned.jobs):
+        store(
+            job,
+            [0.0, *[0.1 * number] * 9] if number != 5 else [0.9] * 10,
+            "finished" if number < 5 else "diverged",
+        )
+    ranked = ranking(Results(planned))
+    assert [e.job.point for e in ranked] == [4, 3, 2, 1, 0]
+    assert ranked[0].score == pytest.approx(0.36)  # (0 + 9 x 0.4) / 10
+    path = tmp_path / "best" / "tiny.yaml"
+    write_best(path, planned, ranked[0])
+    kept = yaml.safe_load(path.read_text())
+    assert kept["fedgm"]["fedgm"] == entry(ranked[0], planned)
+    assert {k: kept["fedgm"]["fedgm"][k] for k in ("eta", "beta", "commit", "seed")} == {
+        "eta": 2.0, "beta": 0.7, "commit": "abc", "seed": 0,
+    }  # fmt: skip
+    write_best(path, planned, ranked[1])
+    assert yaml.safe_load(path.read_text())["fedgm"]["fedgm"]["eta"] == 1.0
+
+
+def test_other_seeds_of_the_winner_are_found_but_never_choose(planned):
+    for number, job in enumerate(planned.jobs):
+        store(job, [0.1 * number] * 10)
+    winner = ranking(Results(planned))[0]
+    for seed, value in ((1, 0.2), (2, 0.4)):
+        folder = winner.job.folder.with_name(f"seed={seed}")
+        store(plan.Job(5, seed, winner.job.values, (), folder, winner.job.hash, 30, 3), [value] * 10)
+    assert other_seeds(winner, planned) == pytest.approx({1: 0.2, 2: 0.4})
+    assert ranking(Results(planned))[0].job.point == 5
+
+
+def test_the_best_at_a_smaller_budget_waits_for_all_and_counts_the_diverged(tmp_path):
+    etas = ", ".join(str(0.5 * n) for n in range(1, 7))
+    (tmp_path / "s.yaml").write_text(
+        FILE.replace("0.5, 1.0, 2.0", etas).replace("early_terminate", "run_cap: 9 #")
+    )
+    made = plan.make(file.read(tmp_path / "s.yaml"), [], [0], str(tmp_path / "o"))
+    for number, job in enumerate(made.jobs[:11]):
+        store(job, [0.01 * number] * 10)
+    assert at_budget(Results(made), ranking(Results(made))) is None  # one of twelve is missing
+    store(made.jobs[11], [0.9] * 10, "diverged")
+    summary = json.loads((made.jobs[11].folder / "summary.json").read_text())
+    (made.jobs[11].folder / "summary.json").write_text(json.dumps({**summary, "initial": {"test/acc": 0.0}}))
+    found = at_budget(Results(made), ranking(Results(made)))
+    assert (found.n, found.k, found.whole) == (12, 10, pytest.approx(0.10))
+    # The best of 10 of 12 is 0.10; it is not drawn in 2/12: then 0.09; both are not in 1/66: then 0.08.
+    assert found.mean == pytest.approx(0.10 * 10 / 12 + 0.09 * (2 / 12 - 1 / 66) + 0.08 / 66)
+
+
+# Archives -------------------------------------------------------------------------------------------------
+
+
+def test_an_archive_gives_back_what_was_stored_and_counts_as_done(planned, tmp_path):
+    for number, job in enumerate(planned.jobs):
+        store(job, [0.1 * number + 0.01] * 10, "finished" if number else "diverged")
+    before = [record.from_folder(job.folder) for job in planned.jobs]
+    archive.write(tmp_path / "r" / "a.jsonl", before)
+    after = index(archive.read(tmp_path / "r"))
+    for job, run in zip(planned.jobs, before, strict=True):
+        stored = after[job.key]
+        assert (stored.facts, stored.config, stored.evaluations) == (run.facts, run.config, run.evaluations)
+        assert stored.evaluations[-1]["total/steps"] == 300  # 30 rounds of 10
+    elsewhere = plan.make(planned.file, [], [0], str(tmp_path / "empty"))
+    results = Results(elsewhere, after)
+    assert {results.state(job) for job in elsewhere.jobs} == {"finished", "diverged"}
+    assert [e.score for e in ranking(results)] == [e.score for e in ranking(Results(planned))]
+
+
+def test_equal_runs_give_equal_bytes_and_a_foreign_file_is_refused(planned, tmp_path):
+    for job in planned.jobs:
+        store(job, [0.25] * 10)
+    runs = record.below(planned.output_dir)
+    archive.write(tmp_path / "a.jsonl", runs)
+    archive.write(tmp_path / "b.jsonl", reversed(runs))
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+    for text in ("", "{}\n", "[1]\n", "no json"):
+        (tmp_path / "c.jsonl").write_text(text)
+        with pytest.raises(FedGMError, match=r"c\.jsonl"):
+            archive.read(tmp_path / "c.jsonl")
+
+
+def test_a_damaged_folder_is_no_record(planned):
+    job = planned.jobs[0]
+    store(job, [0.5] * 10)
+    for text in ("", "[]", "{}", '"x"'):
+        (job.folder / "summary.json").write_text(text)
+        assert record.from_folder(job.folder) is None
+    assert Results(planned).state(job) == "waiting"
