@@ -53,6 +53,7 @@ def draw_split(overrides: tuple[str, ...], out: str) -> Any:
     from fedgm.config import compose, validate
     from fedgm.data.federation import Federation
     from fedgm.data.picture import draw_partition
+    from fedgm.errors import FedGMError
 
     run = validate(compose(overrides))
     clients = load_federation(run)
