@@ -5,7 +5,7 @@ Parts that are chosen by ``_target_`` (algorithm, schedule, model ...) have no s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any, cast
@@ -66,8 +66,10 @@ class Local:
     weight_decay: float = MISSING
     clip: float | None = MISSING
     optimizers: dict[str, Any] = MISSING
+    state: str = "reset"
 
     def __post_init__(self) -> None:
+        _one_of("local.state", self.state, "reset", "keep")
         _at_least("local.epochs", self.epochs, 1, 3)
         _one_of("local.unit", self.unit, "epochs", "steps")
         _positive("local.lr", self.lr, 0.01)
@@ -97,6 +99,7 @@ class Eval:
     train_samples: int = MISSING
     loss_limit: float | None = MISSING
     point: str = "sent"
+    metric: str | None = None
 
     def __post_init__(self) -> None:
         _one_of("eval.point", self.point, "sent", "average")
@@ -120,21 +123,21 @@ class Checkpoint:
 
 @dataclass
 class Data:
-    """A source of images and the way it is split over clients."""
+    """A source and the way it is split over clients; keys with a value here are read by images alone."""
 
     name: str = MISSING
-    alpha: float = MISSING
+    alpha: float = inf
     seed: int = MISSING
-    partition: str = MISSING
-    client_samples: int | None = MISSING
-    min_samples: int = MISSING
-    train_samples: int | None = MISSING
-    test_samples: int | None = MISSING
-    resolution: int | None = MISSING
-    augment: str = MISSING
-    path: str | None = MISSING
-    root: str | None = MISSING
-    source: Any = MISSING
+    partition: str = "dirichlet"
+    client_samples: int | None = None
+    min_samples: int = 1
+    train_samples: int | None = None
+    test_samples: int | None = None
+    resolution: int | None = None
+    augment: str = "none"
+    path: str | None = None
+    root: str | None = None
+    source: Any = MISSING  # builds what can `federate`: see fedgm/data/clients.py
     shards: int = 2
     classes_per_client: int = 2
 
@@ -193,14 +196,15 @@ class Trainer:
 
 @dataclass
 class Track:
-    """Weights & Biases."""
+    """Where rows go: Weights & Biases, and any number of Lightning loggers."""
 
     name: str = MISSING
-    mode: str = MISSING
-    project: str = MISSING
-    entity: str | None = MISSING
-    group: str | None = MISSING
-    tags: list[str] = MISSING
+    mode: str = "disabled"
+    project: str = "fedgm"
+    entity: str | None = None
+    group: str | None = None
+    tags: list[str] = field(default_factory=list[str])
+    loggers: dict[str, Any] = field(default_factory=dict[str, Any])  # each by its _target_
 
     def __post_init__(self) -> None:
         _one_of("track.mode", self.mode, "auto", "online", "offline", "disabled")
@@ -225,6 +229,14 @@ class RunConfig:
     schedule: Any = MISSING
     participation: Any = MISSING
     client: Any = MISSING
+    upload: Any = field(default_factory=lambda: {"name": "plain", "_target_": "fedgm.upload.plain.Plain"})
+    task: Any = field(
+        default_factory=lambda: {
+            "name": "classification",
+            "_target_": "fedgm.tasks.classification.Classification",
+        }
+    )
+    callbacks: Any = field(default_factory=lambda: {"name": "none"})
     model: Any = MISSING
     data: Data = MISSING
     profile: Profile = MISSING

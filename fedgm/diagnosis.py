@@ -77,6 +77,7 @@ def _setting(config: "RunConfig") -> tuple["Setting", bool]:
     """The setting, and whether clients arrive uniformly; what no theorem covers is refused first."""
     from fedgm.assemble import build_participation, build_rule, build_server, load_federation
     from fedgm.client.rule import Plain
+    from fedgm.data.clients import local_steps
     from fedgm.theory import Training, arrives_uniformly, local_work, require_covered, theory_stages
     from fedgm.theory.work import setting
 
@@ -90,7 +91,7 @@ def _setting(config: "RunConfig") -> tuple["Setting", bool]:
     scheme: Participation = build_participation(config, federation)
 
     def steps(client: int, epochs: int) -> int:
-        return federation.steps_of(client, local.batch_size, epochs, local.unit)
+        return local_steps(federation, client, epochs, local.unit)
 
     work = local_work(scheme, steps, config.rounds)
     return setting(work, config.clients.count, local.lr, stages), arrives_uniformly(scheme)
@@ -223,17 +224,20 @@ def estimate_run(
     from torch.nn.functional import cross_entropy
 
     from fedgm.assemble import build_module, load_federation
+    from fedgm.data.federation import Federation
     from fedgm.theory import measure
 
     federation = load_federation(config)
-    module = build_module(config, federation.classes)
+    if not isinstance(federation, Federation):
+        raise FedGMError(f"--estimate {folder}: data={config.data.name} has no images. Allowed: image data")
+    module = build_module(config, federation.facts)
     module.load_state_dict(load_file(folder / "model.safetensors"))
     size, layout = config.local.batch_size, bool(config.model["channels_last"])
 
     def batches(client: int) -> Iterator[tuple["Tensor", "Tensor"]]:
         own = federation.partition.indices(client)
         for start in range(0, len(own) - size + 1, size):
-            yield federation.batch(own[start : start + size], train=False, channels_last=layout)
+            yield federation.images.batch(own[start : start + size], train=False, channels_last=layout)
 
     chosen = [c for c in range(federation.count) if federation.size(c) >= 2 * size][:clients]
     if len(chosen) < 2:

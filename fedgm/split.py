@@ -51,11 +51,15 @@ def draw_split(overrides: tuple[str, ...], out: str) -> Any:
     """Compose, load and split as the run would, then draw."""
     from fedgm.assemble import load_federation
     from fedgm.config import compose, validate
+    from fedgm.data.federation import Federation
     from fedgm.data.picture import draw_partition
+    from fedgm.errors import require
 
     run = validate(compose(overrides))
-    clients = load_federation(run)
-    d = run.data
+    clients, d = load_federation(run), run.data
+    images = isinstance(clients, Federation)
+    require(images, "data", d.name, "images: only they are split by label", "fedgm data --show data=cifar10")
+    assert isinstance(clients, Federation)
     how = {
         "dirichlet": f"Dirichlet alpha = {d.alpha:g}",
         "virtual": f"Dirichlet alpha = {d.alpha:g}, drawn on demand",
@@ -65,4 +69,5 @@ def draw_split(overrides: tuple[str, ...], out: str) -> Any:
         "classes": f"{d.classes_per_client} classes a client",
     }[d.partition]
     title = f"{d.name} over {clients.count:,} clients, {how}, seed {d.seed}"
-    return draw_partition(clients.partition, clients.train_labels.numpy(), clients.class_names, out, title)
+    labels, names = clients.images.train_labels.numpy(), clients.images.class_names
+    return draw_partition(clients.partition, labels, names, out, title)

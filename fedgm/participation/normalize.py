@@ -17,6 +17,10 @@ RULES: dict[Normalize, Rule] = {
     "fednova": lambda epochs, steps, reference, a: [sum(a) / len(a) / a_i for a_i in a],
 }
 
+NEEDS_UNIFORM_MEAN: tuple[Normalize, ...] = (
+    "fednova",
+)  # its factors are written for clients.weights=uniform
+
 
 @cache
 def effective_steps(steps: int, momentum: float = 0.0, pull: float = 0.0) -> float:

@@ -19,7 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 NOT_IDENTITY = (
     "seed", "output_dir", "rerun", "stop_after", "track", "checkpoint", "paper_rounds", "paper_momentum",
     "paper_delay", "winners", "best", "trainer.name", "trainer.workers", "trainer.devices", "data.root",
-    "data.source.root",
+    "data.source.root", "eval.metric",
 )  # fmt: skip
 # Key -> the value that versions without it implied: at that value it is left out.
 ADDED: dict[str, Any] = {
@@ -29,6 +29,10 @@ ADDED: dict[str, Any] = {
     "eval.point": "sent",
     "data.shards": 2,
     "data.classes_per_client": 2,
+    "local.state": "reset",
+    "callbacks": {"name": "none"},
+    "task": {"name": "classification", "_target_": "fedgm.tasks.classification.Classification"},
+    "upload": {"name": "plain", "_target_": "fedgm.upload.plain.Plain"},
 }
 # Key now -> key as stored runs have it.
 RENAMED: dict[str, str] = {}
