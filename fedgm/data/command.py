@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from fedgm.data.cifar10_sources import Progress
+    from fedgm.data.cache import Progress
     from fedgm.data.dataset import Dataset
 
 
