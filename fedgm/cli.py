@@ -11,7 +11,7 @@ from fedgm import __version__
 # name -> (where the command is, what the overview says of it)
 COMMANDS = {
     "run": ("fedgm.cli:run", "One run or many: what `python run.py` does, from an installed package."),
-    "data": ("fedgm.data.command:data", "Fetch CIFAR-10 and show how it is split over clients."),
+    "data": ("fedgm.data.command:data", "Fetch CIFAR-10 or Shakespeare; show a split over clients."),
     "convert": (
         "fedgm.server.command:convert",
         "Translate between the momentum conventions of papers and tools.",

@@ -1,4 +1,4 @@
-"""The folder where fetched data is stored once, and the lock that keeps two processes from fetching it twice."""
+"""Where fetched data is stored once, and the lock that keeps two processes from fetching it twice."""
 
 import contextlib
 import fcntl

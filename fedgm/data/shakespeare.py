@@ -64,7 +64,7 @@ def load(
 def plays(
     root: str | None = None, source: str = "auto", progress: Progress | None = None
 ) -> dict[str, list[Speech]]:
-    """The speeches of all 38 plays by name, from the stored text or else from the first source that has it."""
+    """The speeches of all 38 plays by name, from the stored text, else from the first source that has it."""
     require(source in ("auto", *SOURCES), "source", source, f"auto, {', '.join(SOURCES)}", "--source auto")
     folder = cache_folder(root)
     text, reason = _stored(folder)

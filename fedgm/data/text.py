@@ -1,5 +1,6 @@
 """People's own text: a folder in which each file is a client, or one file cut into equal clients."""
 
+from itertools import pairwise
 from pathlib import Path
 
 from fedgm.data.tokens import TokenSet, tokenize
@@ -53,10 +54,7 @@ def _pieces(text: str, clients: int, stem: str) -> dict[str, str]:
     most = len(text) // 4  # two tokens to train on and two to test on
     require(1 <= clients <= max(most, 1), "clients.count", clients, f"1..{most}", f"clients.count={most}")
     ends = [len(text) * piece // clients for piece in range(clients + 1)]
-    return {
-        f"{stem}-{piece}": text[begin:end]
-        for piece, (begin, end) in enumerate(zip(ends[:-1], ends[1:], strict=True))
-    }
+    return {f"{stem}-{piece}": text[begin:end] for piece, (begin, end) in enumerate(pairwise(ends))}
 
 
 def _read(file: Path) -> str:

@@ -72,9 +72,7 @@ def tokenize(texts: Mapping[str, str], unit: str = "characters", test_share: flo
 
     The end and not a random part: windows overlap, so a random part would leak into training.
     """
-    require(
-        unit in ("characters", "bytes"), "data.unit", unit, "characters | bytes", "data.unit=characters"
-    )
+    require(unit in ("characters", "bytes"), "data.unit", unit, "characters | bytes", "data.unit=characters")
     require(0 <= test_share < 1, "data.test_share", test_share, "0 <= share < 1", "data.test_share=0.1")
     vocabulary = vocabulary_of(texts.values(), unit)
     train, test = list[Ids](), list[Ids]()

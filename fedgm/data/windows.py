@@ -106,7 +106,7 @@ class TextEvaluation:
 
 
 def fixed_places(ranges: Ranges, block: int) -> NDArray[np.int64]:
-    """Start of every window and end of its client's text; windows meet but never cross into another client."""
+    """Start of each window and end of its client's text; windows meet and never cross into another client."""
     pairs = zip(ranges.offsets[:-1], ranges.offsets[1:], strict=True)
     rows = [np.arange(begin, end - 1, block) for begin, end in pairs]
     ends = np.repeat(ranges.offsets[1:], [len(row) for row in rows])

@@ -10,7 +10,7 @@ from fedgm.errors import require
 
 
 class GPT(nn.Module):
-    """Pre-LayerNorm transformer with learned positions, no biases, no dropout, and the head tied to the input.
+    """Pre-LayerNorm transformer with learned positions and a tied head; no biases, no dropout.
 
     Tied: the matrix that embeds a token also scores it, as in nanoGPT. It is one parameter, so the server
     averages it and steps it once.

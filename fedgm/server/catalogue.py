@@ -91,6 +91,10 @@ SCHEMES: dict[str, Scheme] = {
             "outer step; clients run AdamW",
         ),
         Scheme(
+            "snoo", {"lr": 0.7, "mu": 0.5}, c.snoo, c.as_snoo,
+            "b = mu b + D;  x -= lr (D + mu b)", "outer step; clients keep AdamW's state",
+        ),
+        Scheme(
             "fedgm", {"eta": 1.0, "beta": 0.9, "nu": 0.7}, c.fedgm, c.as_fedgm,
             "d = (1-beta) D + beta d;  x -= eta ((1-nu) D + nu d)", "the paper, Eq. 2",
         ),

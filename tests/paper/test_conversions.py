@@ -102,6 +102,14 @@ def accelerated(x, updates, delta, kappa, xi, eps=0.7):
     return x
 
 
+def outer_nesterov(x, updates, lr, mu):
+    b = 0.0
+    for D in updates:
+        b = mu * b + D
+        x = x - lr * (D + mu * b)
+    return x
+
+
 def plain(x, updates, eta=1.0):
     for D in updates:
         x = x - eta * D
@@ -128,6 +136,7 @@ CASES = [
     ("accsgd", accelerated, {"delta": 0.1, "kappa": 50.0, "xi": 5.0, "eps": 0.5}),
     ("slowmo", heavy_ball_summed, {"lr": 1.0, "beta": 0.5}),
     ("diloco", nesterov_summed, {"lr": 0.7, "beta": 0.9}),
+    ("snoo", outer_nesterov, {"lr": 0.7, "mu": 0.5}),
     ("fedgm", quasi_hyperbolic, {"eta": 2.0, "beta": 0.9, "nu": 0.7}),
 ]
 
