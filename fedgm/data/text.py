@@ -45,7 +45,9 @@ def _folder(folder: Path, pattern: str) -> dict[str, str]:
     texts = {file.relative_to(folder).as_posix(): _read(file) for file in files}
     texts = {name: text for name, text in texts.items() if text.strip()}
     if not texts:
-        raise DataError(f"data.path={folder}: no file below it matches {pattern}. Try data.pattern=*.md")
+        raise DataError(
+            f"data.path={folder}: no file below it matches {pattern}. Try data.source.pattern=*.md"
+        )
     return texts
 
 

@@ -1,6 +1,7 @@
 """Text of all clients as one array of tokens: characters or bytes, each client a range of it (CSR)."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from fedgm.draws import generator
 from fedgm.errors import DataError, require
 
-Ids = NDArray[np.uint8] | NDArray[np.int32]
+Ids = NDArray[np.uint8 | np.int32]
 Unit = Literal["characters", "bytes"]
 
 
@@ -53,7 +54,8 @@ class Ranges(NamedTuple):
         return np.diff(self.offsets)
 
 
-class TokenSet(NamedTuple):
+@dataclass(frozen=True)
+class TokenSet:
     """The text of a federation: the same clients in ``train`` and ``test``, in the order of ``names``."""
 
     vocabulary: Vocabulary
@@ -72,8 +74,20 @@ def tokenize(texts: Mapping[str, str], unit: str = "characters", test_share: flo
 
     The end and not a random part: windows overlap, so a random part would leak into training.
     """
-    require(unit in ("characters", "bytes"), "data.unit", unit, "characters | bytes", "data.unit=characters")
-    require(0 <= test_share < 1, "data.test_share", test_share, "0 <= share < 1", "data.test_share=0.1")
+    require(
+        unit in ("characters", "bytes"),
+        "data.source.unit",
+        unit,
+        "characters | bytes",
+        "data.source.unit=characters",
+    )
+    require(
+        0 <= test_share < 1,
+        "data.source.test_share",
+        test_share,
+        "0 <= share < 1",
+        "data.source.test_share=0.1",
+    )
     vocabulary = vocabulary_of(texts.values(), unit)
     train, test = list[Ids](), list[Ids]()
     for name, text in texts.items():
@@ -100,7 +114,8 @@ def choose(texts: TokenSet, clients: int | None, seed: int, hint: str = "clients
     require(1 <= clients <= texts.count, hint, clients, f"1..{texts.count}", f"{hint}={texts.count}")
     kept = np.sort(generator(seed, "text-clients").choice(texts.count, clients, replace=False))
     names = tuple(texts.names[client] for client in kept)
-    return texts._replace(
+    return replace(
+        texts,
         names=names,
         train=_ranges([texts.train.of(int(client)) for client in kept]),
         test=_ranges([texts.test.of(int(client)) for client in kept]),

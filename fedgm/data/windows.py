@@ -1,15 +1,14 @@
 """Clients that train on windows of their own text, drawn afresh in every round."""
 
 import math
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fedgm.data.tokens import Ranges, TokenSet, Vocabulary
+from fedgm.data.tokens import Ranges, TokenSet
 from fedgm.draws import generator
 from fedgm.errors import DataError, require
 
@@ -29,18 +28,21 @@ class TextFederation:
         texts: TokenSet,
         block: int = 64,
         *,
-        test_windows: int | None = None,
-        eval_train_windows: int | None = None,
+        batch_size: int,
+        eval_batch_size: int = 100,
         seed: int = 0,
+        subset_seed: int = 0,
+        test_windows: int | None = None,
+        train_windows: int | None = None,
     ) -> None:
-        require(block >= 1, "data.block", block, "at least 1", "data.block=64")
-        self.texts, self.block = texts, block
-        self._places = {
-            "test": _choose(fixed_places(texts.test, block), test_windows, seed, "test"),
-            "train": _choose(fixed_places(texts.train, block), eval_train_windows, seed, "train"),
-        }
-        if len(self._places["test"]) == 0:
-            raise DataError("no client has a test text of two tokens. Try data.test_share=0.1")
+        require(block >= 1, "data.source.block", block, "at least 1", "data.source.block=64")
+        require(batch_size >= 1, "local.batch_size", batch_size, "at least 1", "local.batch_size=12")
+        self.texts, self.block, self.seed = texts, block, seed
+        self.batch_size, self.eval_batch_size = batch_size, eval_batch_size
+        self._test = _choose(fixed_places(texts.test, block), test_windows, subset_seed, "test")
+        self._train = _choose(fixed_places(texts.train, block), train_windows, subset_seed, "train")
+        if len(self._test) == 0:
+            raise DataError("no client has a test text of two tokens. Try data.source.test_share=0.1")
 
     @property
     def count(self) -> int:
@@ -48,43 +50,34 @@ class TextFederation:
         return self.texts.count
 
     @property
-    def classes(self) -> int:
-        """Size of the vocabulary."""
-        return len(self.texts.vocabulary.symbols)
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """What the tokens stand for."""
-        return self.texts.vocabulary
+    def facts(self) -> Mapping[str, int]:
+        """What the text decides about a model."""
+        return {"vocabulary": len(self.texts.vocabulary.symbols), "block": self.block}
 
     def size(self, client: int) -> int:
         """Windows that cover the client's text once."""
         return math.ceil((int(self.texts.train.lengths[client]) - 1) / self.block)
 
-    def steps_of(self, client: int, batch_size: int, amount: int, unit: str = "epochs") -> int:
-        """Local steps K_i of one client that trains for ``amount`` ``unit``."""
-        require(unit in ("epochs", "steps"), "local.unit", unit, "epochs | steps", "local.unit=epochs")
-        return amount if unit == "steps" else amount * math.ceil(self.size(client) / batch_size)
+    def epoch(self, client: int) -> int:
+        """Local steps that see as many tokens as the client has."""
+        return math.ceil(self.size(client) / self.batch_size)
 
-    def client_steps(
-        self, client: int, batch_size: int, steps: int, seed: int, round: int, channels_last: bool = False
-    ) -> Iterator[Batch]:
-        """``steps`` batches of windows at places drawn from (seed, round, client)."""
-        del channels_last  # text has no memory layout
-        require(batch_size >= 1, "local.batch_size", batch_size, "at least 1", "local.batch_size=12")
-        rng = generator(seed, "windows", round, client)
+    def batches(self, client: int, t: int, steps: int) -> Iterator[Batch]:
+        """``steps`` batches of windows at places drawn from (seed, t, client)."""
+        rng = generator(self.seed, "windows", t, client)
         begin, end = (int(at) for at in self.texts.train.offsets[client : client + 2])
+        ends = np.full(self.batch_size, end)
         for _ in range(steps):
-            starts = begin + rng.integers(max(1, end - begin - self.block), size=batch_size)
-            yield cut(self.texts.train, starts, np.full(batch_size, end), self.block)
+            starts = begin + rng.integers(max(1, end - begin - self.block), size=self.batch_size)
+            yield cut(self.texts.train, starts, ends, self.block)
 
-    def evaluation(
-        self, split: Literal["test", "train"], batch_size: int, channels_last: bool = False
-    ) -> "TextEvaluation":
-        """Fixed windows side by side: every token of the split is predicted once, or a fixed part is."""
-        del channels_last
-        ranges = self.texts.test if split == "test" else self.texts.train
-        return TextEvaluation(ranges, self._places[split], self.block, batch_size)
+    def evaluations(self) -> dict[str, "TextEvaluation"]:
+        """Fixed windows side by side: every token of a split is predicted once, or a fixed part is."""
+        size = self.eval_batch_size
+        return {
+            "test": TextEvaluation(self.texts.test, self._test, self.block, size),
+            "train": TextEvaluation(self.texts.train, self._train, self.block, size),
+        }
 
 
 class TextEvaluation:
@@ -128,5 +121,6 @@ def cut(ranges: Ranges, starts: NDArray[np.int64], ends: NDArray[np.int64], bloc
 def _choose(places: NDArray[np.int64], keep: int | None, seed: int, split: str) -> NDArray[np.int64]:
     if keep is None or keep >= len(places):
         return places
-    require(keep >= 1, f"data.{split}_samples", keep, "at least 1, or null", f"data.{split}_samples=1000")
+    key = {"test": "data.test_samples", "train": "eval.train_samples"}[split]
+    require(keep >= 1, key, keep, "at least 1, or null", f"{key}=1000")
     return places[np.sort(generator(seed, f"subset-{split}").choice(len(places), keep, replace=False))]

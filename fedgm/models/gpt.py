@@ -88,13 +88,13 @@ class Mlp(nn.Module):
         return self.out(F.gelu(self.inner(x)))
 
 
-def gpt(num_classes: int, block: int = 64, layers: int = 4, heads: int = 4, width: int = 128) -> GPT:
-    """``num_classes`` is the size of the vocabulary; 803,712 parameters for 65 characters."""
+def gpt(vocabulary: int, block: int = 64, layers: int = 4, heads: int = 4, width: int = 128) -> GPT:
+    """803,968 parameters for a vocabulary of 64 characters."""
     for key, value in (("block", block), ("layers", layers), ("heads", heads), ("width", width)):
         require(value >= 1, f"model.{key}", value, "at least 1", f"model.{key}=4")
     allowed = f"a multiple of model.heads={heads}"
     require(width % heads == 0, "model.width", width, allowed, f"model.width={heads * 32}")
-    return GPT(num_classes, block, layers, heads, width)
+    return GPT(vocabulary, block, layers, heads, width)
 
 
 def parameter_count(net: nn.Module) -> int:

@@ -8,7 +8,7 @@ from torch import Tensor
 Compressor = Callable[[Tensor], tuple[Tensor, int]]  # what the server receives, and how many bytes it took
 
 
-class Sent(NamedTuple):
+class Compressed(NamedTuple):
     """One client's message."""
 
     delta: Tensor  # what the server receives, as a dense vector
@@ -16,14 +16,14 @@ class Sent(NamedTuple):
     bytes: int
 
 
-def with_feedback(compress: Compressor, delta: Tensor, residual: Tensor | None) -> Sent:
+def with_feedback(compress: Compressor, delta: Tensor, residual: Tensor | None) -> Compressed:
     """``p = delta + e;  send C(p);  e' = p - C(p)`` (Stich 2018); ``e_0 = 0`` is given as None."""
     target = delta if residual is None else delta + residual
     sent, size = compress(target)
-    return Sent(sent, target - sent, size)
+    return Compressed(sent, target - sent, size)
 
 
-def without_feedback(compress: Compressor, delta: Tensor) -> Sent:
+def without_feedback(compress: Compressor, delta: Tensor) -> Compressed:
     """``send C(delta)`` and keep nothing: for compressors without bias."""
     sent, size = compress(delta)
-    return Sent(sent, None, size)
+    return Compressed(sent, None, size)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fedgm.errors import require
-from fedgm.upload.feedback import Sent, with_feedback, without_feedback
+from fedgm.upload.feedback import Compressed, with_feedback, without_feedback
 from fedgm.upload.topk import index_bits, largest, plain_bytes
 
 NORM_BYTES = 4
@@ -35,14 +35,14 @@ def quantize(x: Tensor, levels: int, bucket: int | None, rng: np.random.Generato
     return sent.view(-1)[:n].to(x.dtype), qsgd_bytes(n, levels, bucket)
 
 
-def qsgd(delta: Tensor, levels: int, bucket: int | None, rng: np.random.Generator) -> Sent:
+def qsgd(delta: Tensor, levels: int, bucket: int | None, rng: np.random.Generator) -> Compressed:
     """Quantised, without a residual: the error has mean zero, so there is nothing to carry over."""
     return without_feedback(lambda x: quantize(x, levels, bucket, rng), delta)
 
 
 def qsparse(
     delta: Tensor, residual: Tensor | None, k: int, levels: int, bucket: int | None, rng: np.random.Generator
-) -> Sent:
+) -> Compressed:
     """Qsparse-local-SGD: quantise the k largest entries, keep the rest and the rounding as residual.
 
     Divided by 1 + omega, because feedback needs a contraction, which an unbiased quantiser is not.

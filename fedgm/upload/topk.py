@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from fedgm.errors import require
-from fedgm.upload.feedback import Sent, with_feedback
+from fedgm.upload.feedback import Compressed, with_feedback
 
 VALUE_BITS = 32
 
@@ -29,7 +29,7 @@ def largest(x: Tensor, k: int) -> Tensor:
     return x.abs().topk(min(k, x.numel()), sorted=False).indices.sort().values
 
 
-def top_k_with_feedback(delta: Tensor, residual: Tensor | None, k: int) -> Sent:
+def top_k_with_feedback(delta: Tensor, residual: Tensor | None, k: int) -> Compressed:
     """Top-k of the delta plus what earlier rounds left out."""
     return with_feedback(lambda x: top_k(x, k), delta, residual)
 

@@ -1,12 +1,14 @@
 """Cleaning of the plays' markdown, rule by rule."""
 
+import re
 from textwrap import dedent
 
 from fedgm.data.plays import Speech, by_role, is_joint, script, speeches, spoken_lines
 
 
 def cleaned(markdown):
-    return [(role, text) for _, role, text in speeches("play", dedent(markdown))]
+    with_breaks = re.sub(r"(?m)(?<=\S)$", "  ", dedent(markdown))  # markdown's line break: two spaces
+    return [(role, text) for _, role, text in speeches("play", with_breaks)]
 
 
 def test_a_speech_goes_on_after_a_direction_and_ends_at_the_next_role():
@@ -18,15 +20,15 @@ def test_a_speech_goes_on_after_a_direction_and_ends_at_the_next_role():
         _Enter A and
         B, talking_
 
-        **A**  
-        One,  
+        **A**
+        One,
         two.
 
         _Exit B_
 
         Three.
 
-        **First Lord**  
+        **First Lord**
         Four.
         """)
     assert found == [("A", "One,\ntwo.\nThree.\n"), ("First Lord", "Four.\n")]
@@ -36,17 +38,17 @@ def test_lines_before_the_first_role_of_a_scene_belong_to_nobody():
     found = cleaned("""\
         Nobody says this.
 
-        **A**  
+        **A**
         One.
 
         ### SCENE II. A wood.
 
         lying asleep.
 
-        **B**  
+        **B**
         Two.
 
-        **Scene III**  
+        **Scene III**
         Eastcheap. The Boar's-Head Tavern.
 
         Not B any more.
@@ -74,11 +76,11 @@ def test_the_one_character_beyond_ascii_becomes_two_hyphens():
 
 def test_names_of_roles_that_the_edition_tore_apart_are_joined():
     found = cleaned("""\
-        **A**  
+        **A**
         One.
         BISHOP
 
-        **OF WINCHESTER**  
+        **OF WINCHESTER**
         Two.
         """)
     assert found == [("A", "One.\n"), ("BISHOP OF WINCHESTER", "Two.\n")]
@@ -86,10 +88,10 @@ def test_names_of_roles_that_the_edition_tore_apart_are_joined():
 
 def test_half_a_verse_is_no_role():
     found = cleaned("""\
-        **BIRON**  
+        **BIRON**
         Can any face of brass hold longer out?
 
-        **Here stand I**  
+        **Here stand I**
         lady, dart thy skill at me;
         """)
     assert found == [

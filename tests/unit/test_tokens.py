@@ -53,61 +53,63 @@ def test_unigram_entropy_by_hand():
 
 
 def test_windows_are_drawn_from_seed_round_and_client_and_stay_inside_the_client():
-    federation = TextFederation(tokenize(digits(100, 50)), block=8)
+    federation = TextFederation(tokenize(digits(100, 50)), block=8, batch_size=4, seed=3)
     # client 1 has 45 training tokens from place 90 on: 37 starts
     rng = generator(3, "windows", 7, 1)
-    for x, y in federation.client_steps(1, 4, 3, seed=3, round=7):
+    for x, y in federation.batches(1, 7, 3):
         starts = rng.integers(37, size=4)
         expected = (starts[:, None] + np.arange(9)) % 10
         assert x.tolist() == expected[:, :-1].tolist()
         assert y.tolist() == expected[:, 1:].tolist()
-    again = next(federation.client_steps(1, 4, 1, seed=3, round=8))[0]
-    assert not torch.equal(again, next(federation.client_steps(1, 4, 1, seed=3, round=7))[0])
+    assert not torch.equal(next(federation.batches(1, 8, 1))[0], next(federation.batches(1, 7, 1))[0])
 
 
 def test_the_last_window_is_drawn_and_nothing_beyond_it():
-    federation = TextFederation(tokenize(digits(12), test_share=0.2), block=8)  # 10 for training: 2 starts
-    drawn = {tuple(x[0].tolist()) for x, _ in federation.client_steps(0, 1, 50, seed=0, round=1)}
+    texts = tokenize(digits(12), test_share=0.2)  # 10 tokens for training: 2 starts
+    federation = TextFederation(texts, block=8, batch_size=1)
+    drawn = {tuple(x[0].tolist()) for x, _ in federation.batches(0, 1, 50)}
     assert drawn == {tuple(range(8)), tuple(range(1, 9))}
 
 
 def test_a_text_shorter_than_a_window_is_padded_with_targets_that_do_not_count():
-    federation = TextFederation(tokenize(digits(4, 40)), block=6)
-    x, y = next(federation.client_steps(0, 2, 1, seed=0, round=1))
+    federation = TextFederation(tokenize(digits(4, 40)), block=6, batch_size=2)
+    x, y = next(federation.batches(0, 1, 1))
     assert x.tolist() == [[0, 1, 2, 3, 3, 3]] * 2
     assert y.tolist() == [[1, 2, 3, IGNORE, IGNORE, IGNORE]] * 2
 
 
 @pytest.mark.parametrize("split", ["test", "train"])
 def test_evaluation_predicts_every_token_once_and_never_across_clients(split):
-    tokens = tokenize(digits(100, 33, 7), test_share=0.4)
-    federation = TextFederation(tokens, block=8)
-    lengths = (tokens.test if split == "test" else tokens.train).lengths
-    found = list(federation.evaluation(split, batch_size=3))
+    texts = tokenize(digits(100, 33, 7), test_share=0.4)
+    evaluation = TextFederation(texts, block=8, batch_size=1, eval_batch_size=3).evaluations()[split]
+    lengths = (texts.test if split == "test" else texts.train).lengths
+    found = [evaluation.batch(number) for number in range(len(evaluation))]
     targets = torch.cat([y[y != IGNORE] for _, y in found])
     assert len(targets) == sum(length - 1 for length in lengths)
     for x, y in found:
         counted = y != IGNORE
         assert torch.equal(y[counted], (x[counted] + 1) % 10)
-    assert len(federation.evaluation(split, 3)) == math.ceil(sum(math.ceil((n - 1) / 8) for n in lengths) / 3)
+    assert len(evaluation) == math.ceil(sum(math.ceil((n - 1) / 8) for n in lengths) / 3)
 
 
 def test_a_fixed_part_of_the_evaluation():
-    tokens = tokenize(digits(1000, 1000))
-    part = TextFederation(tokens, block=8, test_windows=5, eval_train_windows=7, seed=1)
-    assert [len(part.evaluation(split, 1)) for split in ("test", "train")] == [5, 7]
-    same = TextFederation(tokens, block=8, test_windows=5, eval_train_windows=7, seed=1)
-    assert torch.equal(part.evaluation("test", 5).batch(0)[0], same.evaluation("test", 5).batch(0)[0])
-    with pytest.raises(ConfigError, match="data.test_samples=0"):
-        TextFederation(tokens, block=8, test_windows=0)
+    texts = tokenize(digits(1000, 1000))
+    sizes = {"block": 8, "batch_size": 1, "eval_batch_size": 5, "test_windows": 5, "train_windows": 7}
+    part = TextFederation(texts, **sizes).evaluations()
+    assert [len(part[split].places) for split in ("test", "train")] == [5, 7]
+    again = TextFederation(texts, **sizes, seed=1).evaluations()
+    assert torch.equal(part["test"].batch(0)[0], again["test"].batch(0)[0])  # whatever the seed of training
+    other = TextFederation(texts, **sizes, subset_seed=1).evaluations()
+    assert not np.array_equal(part["test"].places, other["test"].places)
+    with pytest.raises(ConfigError, match=r"data\.test_samples=0"):
+        TextFederation(texts, batch_size=1, test_windows=0)
 
 
 def test_sizes_and_steps_by_hand():
-    federation = TextFederation(tokenize(digits(100, 50)), block=8)
+    federation = TextFederation(tokenize(digits(100, 50)), block=8, batch_size=5)
     assert [federation.size(0), federation.size(1)] == [12, 6]  # 89 / 8 and 44 / 8 targets, rounded up
-    assert federation.steps_of(0, 5, 2) == 6  # two epochs of ceil(12 / 5)
-    assert federation.steps_of(0, 5, 2, "steps") == 2
-    assert (federation.count, federation.classes) == (2, 10)
+    assert [federation.epoch(0), federation.epoch(1)] == [3, 2]
+    assert (federation.count, dict(federation.facts)) == (2, {"vocabulary": 10, "block": 8})
 
 
 def test_some_of_the_clients_are_drawn_and_keep_their_text():
@@ -135,7 +137,7 @@ def test_a_file_in_a_folder_is_a_client(tmp_path):
     assert tokens.names == ("b.txt", "sub/a.txt")
     assert tokens.train.lengths.tolist() == [9, 18]
     assert text.load(str(tmp_path), pattern="*.md").names == ("other.md",)
-    with pytest.raises(ConfigError, match="has 2 files, and each is a client. Try clients.count=2"):
+    with pytest.raises(ConfigError, match=r"has 2 files, and each is a client\. Try clients\.count=2"):
         text.load(str(tmp_path), clients=5)
 
 
@@ -155,8 +157,8 @@ def test_a_file_is_cut_into_equal_clients(tmp_path):
         (None, {}, "there is no such file or folder"),
         (b"abc\xff\xfe", {}, "is not UTF-8 text"),
         (b"abcdefgh", {"clients": 3}, r"clients\.count=3 is not allowed: 1\.\.2"),
-        (b"abcdefgh", {"unit": "words"}, r"data\.unit=words is not allowed"),
-        (b"abcdefgh", {"test_share": 1.0}, r"data\.test_share=1\.0 is not allowed"),
+        (b"abcdefgh", {"unit": "words"}, r"data\.source\.unit=words is not allowed"),
+        (b"abcdefgh", {"test_share": 1.0}, r"data\.source\.test_share=1\.0 is not allowed"),
         (b"a", {}, "has 1 tokens; a prediction needs two"),
     ],
 )
@@ -171,5 +173,5 @@ def test_what_cannot_be_read_is_said(tmp_path, content, arguments, message):
 def test_a_folder_without_text_and_no_path_at_all(tmp_path):
     with pytest.raises(DataError, match=r"no file below it matches \*\.txt"):
         text.load(str(tmp_path))
-    with pytest.raises(ConfigError, match="data.path=null"):
+    with pytest.raises(ConfigError, match=r"data\.path=null"):
         text.load(None)
