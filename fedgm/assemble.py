@@ -3,28 +3,29 @@
 import logging
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
-from fedgm.client.module import ClientModule
 from fedgm.client.rule import ClientRule
-from fedgm.client.store import ClientStore
-from fedgm.cohort import RoundSettings
+from fedgm.client.store import Store
+from fedgm.cohort import ClientParts, RoundSettings
 from fedgm.config import RunConfig
-from fedgm.data.dataset import Dataset, pool, subset
-from fedgm.data.federation import Evaluation, Federation, federation
+from fedgm.data.clients import ClientData, Evaluation, Source, local_steps
 from fedgm.draws import derive
 from fedgm.errors import ConfigError, require
 from fedgm.lightning import MisconfigurationException, pl
 from fedgm.loop import FederatedLoop
 from fedgm.participation import Participation
-from fedgm.parts import build, check
+from fedgm.parts import build, check, target_of
 from fedgm.server import Plan, ServerRule
+from fedgm.tasks import Scoreboard, TaskModule
+from fedgm.tasks.module import Numbered
 from fedgm.track.checkpoint import AtomicCheckpointIO
+from fedgm.upload import UploadRule
 from fedgm.workers import FederatedDDP
 
 for _name in ("pytorch_lightning", "lightning_fabric", "lightning.fabric"):
@@ -38,7 +39,11 @@ def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     check(config.participation, "participation")
     check(config.client, "client")
     _require_fitting(config)
-    check(config.model, "model", given={"num_classes"})
+    check(config.upload, "upload")
+    task = task_class(config)
+    scoreboard_of(config)
+    check(config.task, "task", given={"net", "optimizer", "channels_last"})
+    check(config.model, "model", given=set(task.model_needs))
     local = config.local
     check(local.optimizers[local.optimizer], f"local.optimizers.{local.optimizer}", given={"params"})
     return rule, plan
@@ -59,49 +64,60 @@ def _require_fitting(config: RunConfig) -> None:
     require(ok, "clients.weights", config.clients.weights, allowed, "clients.weights=uniform")
 
 
-def load_federation(config: RunConfig) -> Federation:
-    """The data set, reduced to the profile's size and split over clients."""
-    data = config.data
-    dataset: Dataset = build(data.source, "data.source")
-    dataset = subset(dataset, data.train_samples, data.test_samples, data.seed)
-    if data.resolution is not None:
-        dataset = pool(dataset, data.resolution)
-    return federation(
-        dataset,
-        clients=config.clients.count,
-        alpha=data.alpha,
-        seed=data.seed,
-        min_samples=data.min_samples,
-        partition=data.partition,
-        client_samples=data.client_samples,
-        augment=data.augment,
-        eval_train_samples=config.eval.train_samples,
-    )
+def task_class(config: RunConfig) -> type[TaskModule]:
+    """The task's class, which says what it measures before anything is loaded."""
+    found: Any = target_of(config.task, "task")
+    allowed = "a subclass of fedgm.tasks.TaskModule"
+    ok = isinstance(found, type) and issubclass(found, TaskModule)
+    require(ok, "task._target_", config.task.get("_target_"), allowed, "task=classification")
+    return found
 
 
-def build_module(config: RunConfig, classes: int) -> ClientModule:
-    """The client's module with weights drawn from the seed."""
-    local = config.local
+def scoreboard_of(config: RunConfig) -> Scoreboard:
+    """The task's metrics, judged by ``eval.metric`` or by the task's own headline."""
+    task, asked = task_class(config), config.eval.metric
+    board = Scoreboard(task.metrics, asked or task.headline)
+    ok = board.headline in board.columns
+    require(ok, "eval.metric", asked, f"one of {', '.join(board.columns)}", f"eval.metric={task.headline}")
+    return board
+
+
+def load_federation(config: RunConfig) -> ClientData:
+    """The clients' data, from whatever source the configuration names."""
+    source: Source = build(config.data.source, "data.source")
+    return source.federate(config)
+
+
+def build_module(config: RunConfig, facts: Mapping[str, Any]) -> TaskModule:
+    """The task's module with weights drawn from the seed; ``facts`` is what the data decides of it."""
+    local, task = config.local, task_class(config)
+    missing = [name for name in task.model_needs if name not in facts]
+    allowed = f"data={config.data.name} does not know {', '.join(missing)}, which its model needs"
+    require(not missing, "task", config.task["name"], allowed, "a task that fits data, or other data")
     optimizer = partial(build, local.optimizers[local.optimizer], f"local.optimizers.{local.optimizer}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(config.seed, "init"))
-        net: nn.Module = build(config.model, "model", num_classes=classes)
-    return ClientModule(net, optimizer, channels_last=bool(config.model["channels_last"]))
+        given = {name: facts[name] for name in task.model_needs}
+        net: nn.Module = build(config.model, "model", **given)
+    layout = bool(config.model["channels_last"])
+    return build(config.task, "task", net=net, optimizer=optimizer, channels_last=layout)
 
 
-def build_participation(config: RunConfig, clients: Federation) -> Participation:
+def build_participation(config: RunConfig, data: ClientData) -> Participation:
     """Who takes part; schemes may ask how many steps a client makes and which labels it has."""
-    local = config.local
-    offer = {
-        "steps": lambda client, epochs: clients.steps_of(client, local.batch_size, epochs, local.unit),
-        "labels": lambda client: clients.train_labels.numpy()[clients.partition.indices(client)],
-    }
-    return build(config.participation, "participation", offer)
+    unit, labels = config.local.unit, getattr(data, "labels", None)
+    offer = {"steps": lambda client, epochs: local_steps(data, client, epochs, unit)}
+    return build(config.participation, "participation", offer | ({"labels": labels} if labels else {}))
 
 
 def build_rule(config: RunConfig) -> ClientRule:
     """What clients do besides plain SGD."""
     return build(config.client, "client")
+
+
+def build_upload(config: RunConfig) -> UploadRule:
+    """What clients send of their update."""
+    return build(config.upload, "upload")
 
 
 def worker_count(config: RunConfig, alone: bool) -> int:
@@ -143,34 +159,30 @@ def build_trainer(config: RunConfig, callbacks: list[pl.Callback], workers: int)
 def fit(
     config: RunConfig,
     trainer: pl.Trainer,
-    module: ClientModule,
-    clients: Federation,
+    module: pl.LightningModule,
+    data: ClientData,
     checkpoint: str | None,
-    store: ClientStore | None = None,
+    store: Store | None = None,
 ) -> FederatedLoop:
     """Run Algorithm 3/4 in Lightning; continue from ``checkpoint`` where one is given."""
     settings = RoundSettings(
         rounds=config.rounds,
         seed=config.seed,
-        batch_size=config.local.batch_size,
         unit=config.local.unit,
         weights=config.clients.weights,
         eval_every=config.eval.every,
-        channels_last=bool(config.model["channels_last"]),
         lr=config.local.lr,
         nonfinite=config.clients.nonfinite,
         loss_limit=config.eval.loss_limit or math.inf,
+        keep=config.local.state == "keep",
     )
-    rule = build_rule(config)
-    loop = FederatedLoop(trainer, clients, build_participation(config, clients), settings, rule, store)
+    parts = ClientParts(build_rule(config), build_upload(config), store)
+    loop = FederatedLoop(trainer, data, build_participation(config, data), settings, parts)
     trainer.fit_loop = loop
-    layout = settings.channels_last
-    test = clients.evaluation("test", config.eval.batch_size, layout)
-    train = clients.evaluation("train", config.eval.batch_size, layout)
     trainer.fit(
         module,
         train_dataloaders=range(config.clients.per_round),  # a "batch" is a client: see FederatedLoop
-        val_dataloaders=[WorkerShare(trainer, test), WorkerShare(trainer, train)],
+        val_dataloaders=[WorkerShare(trainer, part, split) for split, part in data.evaluations().items()],
         ckpt_path=checkpoint,
     )
     return loop
@@ -183,8 +195,8 @@ class WorkerShare:
     empty loader, and would not call the hooks in which the workers meet.
     """
 
-    def __init__(self, trainer: pl.Trainer, evaluation: Evaluation) -> None:
-        self.trainer, self.evaluation = trainer, evaluation
+    def __init__(self, trainer: pl.Trainer, evaluation: Evaluation, split: str) -> None:
+        self.trainer, self.evaluation, self.split = trainer, evaluation, split
 
     @property
     def batches(self) -> int:
@@ -198,8 +210,8 @@ class WorkerShare:
     def __len__(self) -> int:
         return max(1, len(self._own))
 
-    def __iter__(self) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+    def __iter__(self) -> Iterator[Numbered]:
         for number in self._own:
-            yield (number, *self.evaluation.batch(number))
+            yield Numbered(number, self.evaluation.batch(number))
         if not self._own:
-            yield (-1, *self.evaluation.batch(0))
+            yield Numbered(-1, self.evaluation.batch(0))

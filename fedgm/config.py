@@ -5,7 +5,7 @@ Parts that are chosen by ``_target_`` (algorithm, schedule, model ...) have no s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any, cast
@@ -66,8 +66,10 @@ class Local:
     weight_decay: float = MISSING
     clip: float | None = MISSING
     optimizers: dict[str, Any] = MISSING
+    state: str = "reset"
 
     def __post_init__(self) -> None:
+        _one_of("local.state", self.state, "reset", "keep")
         _at_least("local.epochs", self.epochs, 1, 3)
         _one_of("local.unit", self.unit, "epochs", "steps")
         _positive("local.lr", self.lr, 0.01)
@@ -96,6 +98,7 @@ class Eval:
     batch_size: int = MISSING
     train_samples: int = MISSING
     loss_limit: float | None = MISSING
+    metric: str | None = None
 
     def __post_init__(self) -> None:
         _positive("eval.loss_limit", self.loss_limit, 10000)
@@ -118,21 +121,21 @@ class Checkpoint:
 
 @dataclass
 class Data:
-    """A source of images and the way it is split over clients."""
+    """A source and the way it is split over clients; keys with a value here are read by images alone."""
 
     name: str = MISSING
-    alpha: float = MISSING
+    alpha: float = inf
     seed: int = MISSING
-    partition: str = MISSING
-    client_samples: int | None = MISSING
-    min_samples: int = MISSING
-    train_samples: int | None = MISSING
-    test_samples: int | None = MISSING
-    resolution: int | None = MISSING
-    augment: str = MISSING
-    path: str | None = MISSING
-    root: str | None = MISSING
-    source: Any = MISSING
+    partition: str = "dirichlet"
+    client_samples: int | None = None
+    min_samples: int = 1
+    train_samples: int | None = None
+    test_samples: int | None = None
+    resolution: int | None = None
+    augment: str = "none"
+    path: str | None = None
+    root: str | None = None
+    source: Any = MISSING  # builds what can `federate`: see fedgm/data/clients.py
 
     def __post_init__(self) -> None:
         allowed = "0 (one class per client), a positive number, or inf (IID)"
@@ -218,6 +221,13 @@ class RunConfig:
     schedule: Any = MISSING
     participation: Any = MISSING
     client: Any = MISSING
+    upload: Any = field(default_factory=lambda: {"name": "plain", "_target_": "fedgm.upload.plain.Plain"})
+    task: Any = field(
+        default_factory=lambda: {
+            "name": "classification",
+            "_target_": "fedgm.tasks.classification.Classification",
+        }
+    )
     model: Any = MISSING
     data: Data = MISSING
     profile: Profile = MISSING

@@ -159,17 +159,20 @@ def estimate_run(config: "RunConfig", folder: Path, clients: int) -> tuple["Esti
     from torch.nn.functional import cross_entropy
 
     from fedgm.assemble import build_module, load_federation
+    from fedgm.data.federation import Federation
     from fedgm.theory import measure
 
     federation = load_federation(config)
-    module = build_module(config, federation.classes)
+    if not isinstance(federation, Federation):
+        raise FedGMError(f"--estimate {folder}: data={config.data.name} has no images. Allowed: image data")
+    module = build_module(config, federation.facts)
     module.load_state_dict(load_file(folder / "model.safetensors"))
     size, layout = config.local.batch_size, bool(config.model["channels_last"])
 
     def batches(client: int) -> Iterator[tuple["Tensor", "Tensor"]]:
         own = federation.partition.indices(client)
         for start in range(0, len(own) - size + 1, size):
-            yield federation.batch(own[start : start + size], train=False, channels_last=layout)
+            yield federation.images.batch(own[start : start + size], train=False, channels_last=layout)
 
     chosen = [c for c in range(federation.count) if federation.size(c) >= 2 * size][:clients]
     if len(chosen) < 2:

@@ -20,6 +20,7 @@ from fedgm.files import write_atomically
 from fedgm.lightning import pl
 from fedgm.loop import rounds_done
 from fedgm.server import Plan, ServerRule
+from fedgm.tasks.metric import scoreboard
 from fedgm.track import checkpoint, curves, report, rows, summary
 from fedgm.track.folder import create, identity, locate
 from fedgm.track.lock import locked
@@ -51,7 +52,8 @@ def execute(cfg: DictConfig, overrides: Sequence[str], console: Console, alone: 
     folder = locate(cfg, overrides)
     create(folder)
     with locked(folder):
-        static = summary.describe(config, rule, plan, folder, identity(cfg))
+        board = assemble.scoreboard_of(config)
+        static = summary.describe(config, rule, plan, folder, identity(cfg), board)
         if config.rerun:
             _empty(folder)
         before = summary.read(folder)
@@ -118,7 +120,7 @@ class Job:
         """Assemble and fit, then write model, curves and summary."""
         config = self.config
         clients = assemble.load_federation(config)
-        module = assemble.build_module(config, clients.classes)
+        module = assemble.build_module(config, clients.facts)
         start = self._continue_from(before, assemble.build_participation(config, clients).history)
         workers = assemble.worker_count(config, self.alone)
         parameters = sum(p.numel() for p in module.parameters())
@@ -132,7 +134,7 @@ class Job:
         callbacks: list[pl.Callback] = [
             FedGM(self.rule, self.plan),
             self.log,
-            RoundProgress(self.console, title, live, last),
+            RoundProgress(self.console, title, live, last, scoreboard(self.static)),
             PauseAfter(last),
             saver,
             StopOnSigterm(),
@@ -149,13 +151,19 @@ class Job:
 
     def _store(self, parameters: int) -> ClientStore | None:
         """Where clients keep their states, if the rule has any; says what that will cost."""
-        if not assemble.build_rule(self.config).sends:
-            return None
         c = self.config
+        keepers = {
+            c.client["name"]: assemble.build_rule(c).sends,
+            c.upload["name"]: assemble.build_upload(c).keeps,
+            f"local.state={c.local.state}": 2 * (c.local.state == "keep"),  # AdamW; others have fewer
+        }
+        if not (vectors := sum(keepers.values())):
+            return None
         versions = min(c.checkpoint.every * c.checkpoint.keep + 2, c.rounds)
         clients = min(c.clients.count, c.rounds * c.clients.per_round)
-        cost = require_room(self.folder, clients, 4 * parameters, versions)
-        self.console.print(f"  {c.client['name']} keeps {cost}", highlight=False)
+        cost = require_room(self.folder, clients, 4 * parameters * vectors, versions)
+        who = ", ".join(name for name, kept in keepers.items() if kept)
+        self.console.print(f"  {who} keeps {cost}", highlight=False)
         return ClientStore(self.folder / "checkpoints" / "clients", c.checkpoint.every, c.checkpoint.keep)
 
     def _save_model(self, module: pl.LightningModule) -> None:
@@ -171,9 +179,10 @@ class Job:
         clients = sum(row["cohort/clients"] or 0 for row in own)
         steps = sum(row["cohort/steps"] or 0 for row in own) / clients if clients else 0.0
         more = {"initial": initial, "reason": reason, "local_steps": steps}
-        drawn = {**self.static, **rows.summarise(own), **more, "status": status}
+        board = scoreboard(self.static)
+        drawn = {**self.static, **rows.summarise(own, board), **more, "status": status}
         title = f"{drawn['name']}: {drawn['algorithm']}, {drawn['schedule']} schedule"
-        curves.draw(self.folder / "curves.png", own, self.plan.ends, title, report.caption(drawn))
+        curves.draw(self.folder / "curves.png", own, self.plan.ends, title, report.caption(drawn), board)
         ended = summary.write(self.folder, self.static, status, **more)
         if status in summary.DONE:
             checkpoint.discard(self.folder / "checkpoints")

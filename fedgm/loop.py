@@ -16,15 +16,14 @@ import torch
 
 from fedgm.callback import ServerUpdate
 from fedgm.client.history import History
-from fedgm.client.module import ClientModule
-from fedgm.client.rule import ClientRule, Plain, State
-from fedgm.client.store import ClientStore
+from fedgm.client.rule import State
 from fedgm.client.weights import FlatWeights, Snapshot
-from fedgm.cohort import Cohort, CohortTrainer, RoundSettings
-from fedgm.data.federation import Federation
+from fedgm.cohort import ClientParts, Cohort, CohortTrainer, RoundSettings
+from fedgm.data.clients import ClientData
 from fedgm.errors import FedGMError
 from fedgm.lightning import FitLoop, pl, rank_zero_warn
 from fedgm.participation import ClientTask, Participation
+from fedgm.tasks import LOSS
 
 Row = dict[str, float | int | None]
 
@@ -35,19 +34,17 @@ class FederatedLoop(FitLoop):
     def __init__(
         self,
         trainer: pl.Trainer,
-        federation: Federation,
+        data: ClientData,
         participation: Participation,
         settings: RoundSettings,
-        rule: ClientRule | None = None,
-        store: ClientStore | None = None,
+        parts: ClientParts | None = None,
     ) -> None:
         super().__init__(trainer, min_epochs=0, max_epochs=settings.rounds)
         self.epoch_loop = trainer.fit_loop.epoch_loop
-        self.federation = federation
+        self.data = data
         self.participation = participation
         self.settings = settings
-        self.rule: ClientRule = rule or Plain()
-        self.store = store
+        self.parts = parts or ClientParts()
         self.shared: State = {}  # what the client rule keeps at the server
         self.history = History(participation.history)
         self.row: Row = {}  # of the last round; complete when `on_train_epoch_end` fires
@@ -56,9 +53,22 @@ class FederatedLoop(FitLoop):
         self.local_steps = 0
 
     @property
-    def module(self) -> ClientModule:
+    def module(self) -> pl.LightningModule:
         """The module that holds the global model."""
-        return cast(ClientModule, self.trainer.lightning_module)
+        return self.trainer.lightning_module
+
+    @property
+    def metrics(self) -> list[str]:
+        """What is measured while clients train: a task's metrics, of any other module the loss."""
+        return [metric.name for metric in getattr(self.module, "metrics", (LOSS,))]
+
+    @property
+    def measured(self) -> dict[str, float]:
+        """The last evaluation, by column: a task's own sums, or what any other module has logged."""
+        own = getattr(self.module, "measured", None)
+        if own is not None:
+            return own
+        return {name: float(value) for name, value in self.trainer.callback_metrics.items()}
 
     def on_run_start(self) -> None:
         """Measure x_0 before the first round of a fresh run."""
@@ -67,24 +77,21 @@ class FederatedLoop(FitLoop):
         self.weights = FlatWeights(self.module)
         self.history.push(self.weights.read())
         self.clients = CohortTrainer(
-            self.trainer, self.federation, self.settings, self.rule, self.store, self.weights
+            self.trainer, self.data, self.settings, self.parts, self.weights, self.metrics
         )
         if rounds_done(self.trainer) == 0:
             self._evaluate()
-            self.initial = dict(self.module.measured)
+            self.initial = dict(self.measured)
 
     def advance(self) -> None:
         """Round t: draw the tasks, train each, mean, server step, evaluate."""
         started, t = time.perf_counter(), rounds_done(self.trainer) + 1
         tasks, x_t = self.participation.tasks(t), self.history[0]
-        try:
-            self.shared = {name: value.to(x_t.x.device) for name, value in self.shared.items()}
-            cohort = self.clients.train(tasks, t, self.history, self.shared, self.participation.anchor)
-        finally:
-            self.weights.write(x_t)  # a round is a transaction: until the server steps, x_t stands
+        self.shared = {name: value.to(x_t.x.device) for name, value in self.shared.items()}
+        cohort = self.clients.train(tasks, t, self.history, self.shared, self.participation.anchor)
         self._require_returned(tasks, cohort, t)
-        m, n = len(tasks) - len(cohort.nonfinite), self.federation.count
-        shared, delta = self.rule.server(self.shared, cohort.mean.message, cohort.mean.delta, m, n)
+        m, n = len(tasks) - len(cohort.nonfinite), self.data.count
+        shared, delta = self.parts.rule.server(self.shared, cohort.mean.message, cohort.mean.delta, m, n)
         update = ServerUpdate(t, x_t.x, delta)
         self._call_server_update(update)
         self._require_finite(update.x, t)
@@ -127,7 +134,7 @@ class FederatedLoop(FitLoop):
         self.epoch_loop.val_loop.run()
         self.trainer.training = True
         self.trainer._logger_connector._first_loop_iter = first
-        for name, value in self.module.measured.items():
+        for name, value in self.measured.items():
             if name.endswith("loss") and not (math.isfinite(value) and value <= self.settings.loss_limit):
                 self.diverged = self._above(name, value, rounds_done(self.trainer) + 1)
                 self.trainer.should_stop = True
@@ -176,13 +183,12 @@ class FederatedLoop(FitLoop):
         count = len(tasks) - len(cohort.nonfinite)
         self.local_steps += steps
         spread = cohort.total("squared") / count - cohort.mean.delta.double().square().sum().item()
-        size = sum(part.numel() * part.element_size() for part in cohort.mean)
-        names = ("train/loss", "train/acc", "test/loss", "test/acc")
+        beside = sum(part.numel() * part.element_size() for part in cohort.mean[1:])  # what no rule shortens
+        size = cohort.mean.delta.numel() * cohort.mean.delta.element_size() + beside
         return {
             "round": t,
-            **{name: self.module.measured[name] if due else None for name in names},
-            "local/loss": cohort.total("loss") / measured,
-            "local/acc": cohort.total("correct") / measured,
+            **{column: value if due else None for column, value in self.measured.items()},
+            **{f"local/{name}": cohort.total(name) / measured for name in self.metrics},
             **update.log,
             "update/norm": update.delta.norm().item(),
             "client/drift": max(spread, 0.0) ** 0.5,
@@ -190,7 +196,7 @@ class FederatedLoop(FitLoop):
             "cohort/nonfinite": len(cohort.nonfinite),
             "cohort/steps": steps,
             "cohort/staleness": sum(task.staleness for task in tasks) / len(tasks),
-            "bytes/up": size * count,
+            "bytes/up": int(cohort.total("bytes")) + beside * count,
             "bytes/down": size * count,
             **self.participation.log(t),
         }

@@ -57,16 +57,21 @@ def check(node: Mapping[str, Any], key: str, given: set[str] | None = None) -> N
             raise ConfigError(f"{key}.{name}", "(missing)", f"{target} needs it", hint)
 
 
-def _target(node: Mapping[str, Any], key: str) -> tuple[str, inspect.Signature, dict[str, Any]]:
-    """The target's name, signature and, as far as they can be read, type hints."""
+def target_of(node: Mapping[str, Any], key: str) -> Callable[..., Any]:
+    """What ``_target_`` names."""
     name = node.get("_target_")
     try:
-        target: Callable[..., Any] = get_object(str(name))
+        return get_object(str(name))
     except Exception as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(
             f"{key}._target_", name, f"an importable name ({reason})", "the full dotted path"
         ) from None
+
+
+def _target(node: Mapping[str, Any], key: str) -> tuple[str, inspect.Signature, dict[str, Any]]:
+    """The target's name, signature and, as far as they can be read, type hints."""
+    name, target = node.get("_target_"), target_of(node, key)
     try:
         hints = get_type_hints(target.__init__ if inspect.isclass(target) else target)
     except Exception:

@@ -90,7 +90,7 @@ def _compare(outcomes: list[tuple[str, dict[str, Any]]]) -> Path | None:
     """Draw all runs that have rows into one picture beside them; seeds of a line become a band."""
     lines: dict[str, list[Path]] = {}
     for overrides, outcome in outcomes:
-        if outcome["status"] in GOOD and outcome["test/acc"] is not None:
+        if outcome["status"] in GOOD and outcome["shown"] != "-":
             label = " ".join(word for word in overrides.split() if not word.startswith("seed="))
             lines.setdefault(label or "as configured", []).append(Path(outcome["folder"]))
     if sum(map(len, lines.values())) < 2:
@@ -110,11 +110,11 @@ def _telling(jobs: list[Sequence[str]]) -> Callable[[Sequence[str]], str]:
 
 def _table(outcomes: list[tuple[str, dict[str, Any]]], refused: list[tuple[str, str]]) -> Table:
     table = Table(header_style="bold", title="multirun")
-    for name in ("job", "status", "test acc", "folder"):
-        table.add_column(name, overflow="fold", justify="right" if name == "test acc" else "left")
+    headline = next((o["metric"] for _, o in outcomes if "metric" in o), "result")
+    for name in ("job", "status", headline, "folder"):
+        table.add_column(name, overflow="fold", justify="right" if name == headline else "left")
     for overrides, outcome in outcomes:
-        accuracy = outcome.get("test/acc")
-        shown = f"{100 * accuracy:.2f} %" if accuracy is not None else "-"
+        shown = outcome.get("shown", "-")
         table.add_row(
             overrides, outcome["status"], shown, "/".join(Path(outcome.get("folder", "-")).parts[-2:])
         )

@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fedgm.files import write_atomically
+from fedgm.tasks.metric import LOSS, scoreboard
 from fedgm.track import rows, summary
 
 # Okabe and Ito's colours, which colour-blind readers tell apart.
@@ -16,25 +17,27 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7", "#56b4e9", "#0
 
 
 def compare(path: Path, lines: dict[str, list[Path]], title: str) -> None:
-    """Training loss and test accuracy of every line; each is given by the folders of its runs (seeds).
+    """Training loss and headline of every line; each is given by the folders of its runs (seeds).
 
-    Where all runs have a virtual clock, accuracy is drawn against time as well.
+    Where all runs have a virtual clock, the headline is drawn against time as well.
     """
+    board = scoreboard(summary.read(next(iter(lines.values()))[0]))
     curves = {
-        label: [rows.evaluations(rows.read(folder / "metrics.jsonl")) for folder in folders]
+        label: [rows.evaluations(rows.read(f / "metrics.jsonl"), board.headline) for f in folders]
         for label, folders in lines.items()
     }
-    panels = [("round", "train/loss"), ("round", "test/acc")]
+    panels = [("round", f"train/{LOSS.name}"), ("round", board.headline)]
     if all("clock/time" in run[0] for runs in curves.values() for run in runs):
-        panels.append(("clock/time", "test/acc"))
+        panels.append(("clock/time", board.headline))
     figure = Figure(figsize=(5.2 * len(panels), 4.6), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     for place, (abscissa, key) in enumerate(panels, start=1):
         axes = figure.add_subplot(1, len(panels), place)
+        scale = board.metric(key).scale
         for number, (label, runs) in enumerate(curves.items()):
-            _draw_line(axes, runs, abscissa, key, label, COLOURS[number % len(COLOURS)])
+            _draw_line(axes, runs, (abscissa, key), scale, label, COLOURS[number % len(COLOURS)])
         axes.set_xlabel("round" if abscissa == "round" else "virtual seconds")
-        axes.set_ylabel("training loss" if key == "train/loss" else "test accuracy, %")
+        axes.set_ylabel(f"{key.split('/')[0]} {board.metric(key).axis}")
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
         if place == 2:
@@ -47,12 +50,11 @@ def compare(path: Path, lines: dict[str, list[Path]], title: str) -> None:
 
 
 def _draw_line(
-    axes: Axes, runs: list[list[rows.Row]], abscissa: str, key: str, label: str, colour: str
+    axes: Axes, runs: list[list[rows.Row]], keys: tuple[str, str], scale: float, label: str, colour: str
 ) -> None:
     """The mean over seeds, as far as all of them go; a run that diverged ends early."""
-    scale = 100.0 if key == "test/acc" else 1.0
     length = min(len(run) for run in runs)
-    table = np.array([[(row[abscissa], row[key]) for row in run[:length]] for run in runs], dtype=float)
+    table = np.array([[[row[key] for key in keys] for row in run[:length]] for run in runs], dtype=float)
     places, values = table[:, :, 0].mean(0), scale * table[:, :, 1]
     seeds = f" ({len(runs)} seeds)" if len(runs) > 1 else ""
     axes.plot(places, values.mean(0), color=colour, label=f"{label}{seeds}", linewidth=1.7)

@@ -17,10 +17,15 @@ from omegaconf import DictConfig, OmegaConf
 NOT_IDENTITY = (
     "seed", "output_dir", "rerun", "stop_after", "track", "checkpoint", "paper_rounds", "paper_momentum",
     "paper_delay", "winners", "best", "trainer.name", "trainer.workers", "trainer.devices", "data.root",
-    "data.source.root",
+    "data.source.root", "eval.metric",
 )  # fmt: skip
 # Key -> the value that versions without it implied: at that value it is left out.
-ADDED: dict[str, Any] = {"participation.anchor": "start"}
+ADDED: dict[str, Any] = {
+    "participation.anchor": "start",
+    "local.state": "reset",
+    "task": {"name": "classification", "_target_": "fedgm.tasks.classification.Classification"},
+    "upload": {"name": "plain", "_target_": "fedgm.upload.plain.Plain"},
+}
 # Key now -> key as stored runs have it.
 RENAMED: dict[str, str] = {}
 # Start of a `_target_` now -> as stored runs have it.

@@ -8,6 +8,7 @@ from typing import Any
 
 from fedgm.config import RunConfig
 from fedgm.server import Plan, ServerRule
+from fedgm.tasks.metric import Scoreboard, scoreboard
 from fedgm.track import rows
 from fedgm.track.folder import read_json, write_json
 
@@ -16,7 +17,9 @@ DONE = ("finished", "diverged")
 WELL = (*DONE, "paused")  # ends that nobody has to look after
 
 
-def describe(config: RunConfig, rule: ServerRule, plan: Plan, folder: Path, mark: str) -> dict[str, Any]:
+def describe(
+    config: RunConfig, rule: ServerRule, plan: Plan, folder: Path, mark: str, board: Scoreboard
+) -> dict[str, Any]:
     """All that is known before the first round."""
     return {
         "status": "running",
@@ -27,6 +30,8 @@ def describe(config: RunConfig, rule: ServerRule, plan: Plan, folder: Path, mark
         "profile": config.profile.name,
         "model": config.model["name"],
         "data": config.data.name,
+        "task": config.task["name"],
+        **board.describe(),
         "seed": config.seed,
         "rounds": config.rounds,
         "stages": [{"rounds": stage.rounds, **stage.hyper} for stage in plan.stages],
@@ -42,7 +47,7 @@ def describe(config: RunConfig, rule: ServerRule, plan: Plan, folder: Path, mark
 def write(folder: Path, static: dict[str, Any], status: str, **more: Any) -> dict[str, Any]:
     """Write the summary with what the rows say by now, and return it."""
     own = rows.read(folder / "metrics.jsonl")
-    summary = {**static, "status": status, **rows.summarise(own), **more}
+    summary = {**static, "status": status, **rows.summarise(own, scoreboard(static)), **more}
     write_json(folder / "summary.json", summary)
     return summary
 

@@ -1,1 +1,5 @@
-"""What a client sends instead of its whole delta: functions on flat tensors, and the bytes they cost."""
+"""What a client sends: a transformation of its delta before the mean, with its own state and draws."""
+
+from fedgm.upload.rule import Sent, UploadRule
+
+__all__ = ["Sent", "UploadRule"]

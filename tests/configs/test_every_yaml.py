@@ -103,7 +103,7 @@ def test_every_profile_and_trainer_composes_and_its_parts_are_built(group, optio
     run = config.validate(config.compose([choice(group, option)]))
     _, plan = assemble.build_server(run)
     assert plan.ends[-1] == run.rounds == round(500 * run.profile.rounds_scale)
-    module = assemble.build_module(run, 10)
+    module = assemble.build_module(run, {"num_classes": 10})
     assert sum(p.numel() for p in module.parameters()) > 10_000
     assert getattr(run, group).name == option
 

@@ -9,11 +9,11 @@ from federated_run import configured, fit, flat, module_of, plain_torch
 from torch import nn
 
 from fedgm import loop as loop_module
-from fedgm.client.module import ClientModule
 from fedgm.draws import derive
 from fedgm.errors import FedGMError
 from fedgm.lightning import pl
 from fedgm.loop import FederatedLoop
+from fedgm.tasks.classification import Classification
 
 SIDE = 8 * 8 * 3
 
@@ -130,7 +130,7 @@ def test_global_step_advances_by_one_a_round():
     assert (fitted.trainer.global_step, fitted.trainer.current_epoch) == (3, 3)
 
 
-class Breaks(ClientModule):
+class Breaks(Classification):
     """Fails in the second client of round 2."""
 
     calls = 0
@@ -230,13 +230,13 @@ def test_other_precisions_run(precision, dtype):
     assert torch.allclose(got, plain, atol=1e-4 if precision == "64-true" else 0.1)
 
 
-class Manual(ClientModule):
+class Manual(Classification):
     def __init__(self, *args):
         super().__init__(*args)
         self.automatic_optimization = False
 
 
-class TwoOptimisers(ClientModule):
+class TwoOptimisers(Classification):
     def configure_optimizers(self):
         return [torch.optim.SGD(self.parameters(), lr=0.1), torch.optim.SGD(self.parameters(), lr=0.2)]
 
@@ -245,7 +245,7 @@ class TwoOptimisersByHand(TwoOptimisers, Manual):
     pass
 
 
-class NoOptimiser(ClientModule):
+class NoOptimiser(Classification):
     def configure_optimizers(self):
         return []
 
