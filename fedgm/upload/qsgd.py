@@ -4,6 +4,7 @@ With top-k and error feedback it is Qsparse-local-SGD (Basu 2019).
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -11,10 +12,46 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fedgm.errors import require
-from fedgm.upload.feedback import Compressed, with_feedback, without_feedback
-from fedgm.upload.topk import index_bits, largest, plain_bytes
+from fedgm.upload.feedback import Compressed, kept_residual, with_feedback, without_feedback
+from fedgm.upload.rule import Sent, State
+from fedgm.upload.topk import entries, index_bits, largest, plain_bytes
 
 NORM_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Qsgd:
+    """``upload=qsgd``: all entries, coarsely; nothing is kept."""
+
+    levels: int
+    bucket: int | None = None
+    keeps = False
+
+    def __post_init__(self) -> None:
+        check(self.levels, self.bucket)
+
+    def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
+        """One draw for each entry."""
+        return kept_residual(qsgd(delta, self.levels, self.bucket, rng))
+
+
+@dataclass(frozen=True)
+class Qsparse:
+    """``upload=qsparse``: a share of the entries, coarsely; the rest and the rounding are kept."""
+
+    share: float
+    levels: int
+    bucket: int | None = None
+    keeps = True
+
+    def __post_init__(self) -> None:
+        check(self.levels, self.bucket)
+        entries(self.share, 1)
+
+    def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
+        """One draw for each entry that is sent."""
+        k = entries(self.share, delta.numel())
+        return kept_residual(qsparse(delta, own.get("residual"), k, self.levels, self.bucket, rng))
 
 
 def quantize(x: Tensor, levels: int, bucket: int | None, rng: np.random.Generator) -> tuple[Tensor, int]:
@@ -27,7 +64,7 @@ def quantize(x: Tensor, levels: int, bucket: int | None, rng: np.random.Generato
     rows = F.pad(x, (0, -n % width)).view(-1, width)
     norm = torch.linalg.vector_norm(rows.double(), dim=1, keepdim=True)
     scaled = rows.double().abs() * (levels / norm.where(norm != 0, 1.0))
-    draws = torch.from_numpy(rng.random(n))  # one for each entry, whatever the buckets are
+    draws = torch.from_numpy(rng.random(n)).to(x.device)  # one for each entry, whatever the buckets are
     up = F.pad(draws, (0, -n % width), value=1.0).view(-1, width) < scaled - scaled.floor()
     level = (scaled.floor() + up).clamp(max=levels)  # rounding may put the largest above s
     # The norm travels as float32, so the server multiplies by the rounded one.

@@ -1,14 +1,40 @@
 """Top-k sparsification: the k entries of largest magnitude, each with its index."""
 
 import math
+from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fedgm.errors import require
-from fedgm.upload.feedback import Compressed, with_feedback
+from fedgm.upload.feedback import Compressed, kept_residual, with_feedback
+from fedgm.upload.rule import Sent, State
 
 VALUE_BITS = 32
+
+
+@dataclass(frozen=True)
+class TopK:
+    """``upload=topk``: a share of the entries; with feedback, clients keep the rest as ``residual``."""
+
+    share: float
+    feedback: bool = True
+
+    def __post_init__(self) -> None:
+        entries(self.share, 1)  # refuses a wrong share before training
+
+    @property
+    def keeps(self) -> bool:
+        """The residual."""
+        return self.feedback
+
+    def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
+        """Draws nothing."""
+        k = entries(self.share, delta.numel())
+        if not self.feedback:
+            return Sent(*top_k(delta, k), {})
+        return kept_residual(top_k_with_feedback(delta, own.get("residual"), k))
 
 
 def top_k(x: Tensor, k: int) -> tuple[Tensor, int]:
