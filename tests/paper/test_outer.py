@@ -14,10 +14,10 @@ TEXT = "".join(
     f"{a} and {b} make {a + b}, while {a} times {b} is {a * b}.\n" for a in range(30) for b in range(9)
 )
 SMALL = [
-    "profile=tiny", "data=text", "data.source.block=16", "data.test_samples=50", "model.layers=1", "model.heads=2",
-    "model.width=16", "clients.count=1", "clients.per_round=1", "local.unit=steps", f"local.epochs={STEPS}",
-    "local.batch_size=8", "local.optimizer=adamw", "local.lr=0.01", "rounds=5", "track.mode=disabled",
-    "trainer.workers=1",
+    "profile=tiny", "data=text", "data.source.block=16", "data.test_samples=50", "model.layers=1",
+    "model.heads=2", "model.width=16", "clients.count=1", "clients.per_round=1", "local.unit=steps",
+    f"local.epochs={STEPS}", "local.batch_size=8", "local.optimizer=adamw", "local.lr=0.01", "rounds=5",
+    "track.mode=disabled", "trainer.workers=1",
 ]  # fmt: skip
 
 
