@@ -237,7 +237,8 @@ class FederatedLoop(FitLoop):
         size = cohort.mean.delta.numel() * cohort.mean.delta.element_size() + beside
         return {
             "round": t,
-            **{column: value if due else None for column, value in self.measured.items()},
+            # The columns of x_0 too: a run that has just been continued has measured nothing yet.
+            **{c: self.measured[c] if due else None for c in self.initial | self.measured},
             **{f"local/{name}": cohort.total(name) / measured for name in self.metrics},
             **update.log,
             "update/norm": update.delta.norm().item(),
