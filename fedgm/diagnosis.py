@@ -72,9 +72,12 @@ def theory(
 def setting_of(config: "RunConfig") -> "Setting":
     """A configuration in the theorems' symbols; K is that of a client of average size."""
     from fedgm.assemble import build_server
+    from fedgm.server.rule import SeesNorms
     from fedgm.theory import Setting, theory_stages
 
-    _, plan = build_server(config)
+    rule, plan = build_server(config)
+    if isinstance(rule, SeesNorms):
+        raise FedGMError("the theorems cover FedGM, whose eta no update changes. Try algorithm=fedgm")
     participation: dict[str, Any] = config.participation
     per_epoch = _steps_per_epoch(config)
     tau = participation.get("delay", participation.get("max_staleness", 0) + 1) - 1
