@@ -20,6 +20,12 @@ class DataGroup(click.Group):
 
 
 @click.group(cls=DataGroup, commands=fetching.commands)
+@click.option(
+    "--show", is_flag=True, expose_value=False, help="Draw the split of the run with these overrides."
+)
+@click.option(
+    "--out", metavar="FILE", expose_value=False, help="Where --show draws  [default: partition.png]."
+)
 def data() -> None:
     """Fetch datasets, and draw how they are split over the clients of a run.
 
