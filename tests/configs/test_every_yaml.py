@@ -224,7 +224,8 @@ def test_the_check_of_documentation_can_fail(tmp_path, monkeypatch):
 def test_the_help_names_every_option_by_itself(monkeypatch, capsys):
     """Hydra writes the list: a new yaml needs no line of help."""
     monkeypatch.setattr("sys.argv", ["run.py", "--help"])
-    main()
+    with pytest.raises(SystemExit):
+        main()
     printed = capsys.readouterr().out
     for group, names in GROUPS.items():
         if group != "best":  # winners of grids, which a profile chooses
