@@ -98,7 +98,7 @@ def _setting(config: "RunConfig") -> tuple["Setting", bool]:
             config.clients.weights,
             config.participation,
             str(config.upload["name"]),
-        )  # fmt: skip
+        )
     )
     federation = load_federation(config)
     scheme: Participation = build_participation(config, federation)
