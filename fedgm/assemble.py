@@ -105,6 +105,9 @@ def _require_fednova(config: RunConfig) -> None:
     allowed = "sgd, with momentum and client=fedprox at most: FedNova's a_i is not known for another"
     hint = "local.optimizer=sgd, or participation.normalize=none"
     require(known, "local.optimizer", name, allowed, hint)
+    fresh = config.local.state == "reset" or not options.get("momentum")
+    allowed = "reset: FedNova's a_i is that of a momentum which starts at zero"
+    require(fresh, "local.state", config.local.state, allowed, "local.state=reset")
 
 
 def task_class(config: RunConfig) -> type[TaskModule]:
