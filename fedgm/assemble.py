@@ -3,7 +3,7 @@
 import logging
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,15 +17,17 @@ from fedgm.config import RunConfig
 from fedgm.data.clients import ClientData, Evaluation, Source, local_steps
 from fedgm.draws import derive
 from fedgm.errors import ConfigError, require
-from fedgm.lightning import MisconfigurationException, pl
+from fedgm.lightning import Checkpoint, Logger, MisconfigurationException, pl
 from fedgm.loop import FederatedLoop
 from fedgm.participation import Participation
+from fedgm.participation.normalize import NEEDS_UNIFORM_MEAN
 from fedgm.parts import build, check, target_of
 from fedgm.server import Plan, ServerRule
 from fedgm.tasks import Scoreboard, TaskModule
 from fedgm.tasks.module import Numbered
 from fedgm.track.checkpoint import AtomicCheckpointIO
 from fedgm.upload import UploadRule
+from fedgm.upload.plain import Plain as WholeDelta
 from fedgm.workers import FederatedDDP
 
 for _name in ("pytorch_lightning", "lightning_fabric", "lightning.fabric"):
@@ -38,8 +40,11 @@ def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     plan: Plan = build(config.schedule, "schedule").plan(config.rounds, rule)
     check(config.participation, "participation")
     check(config.client, "client")
-    _require_fitting(config)
     check(config.upload, "upload")
+    _require_fitting(config)
+    for name, node in config.callbacks.items():
+        if isinstance(node, Mapping):
+            check(node, f"callbacks.{name}")
     task = task_class(config)
     scoreboard_of(config)
     check(config.task, "task", given={"net", "optimizer", "channels_last"})
@@ -50,18 +55,23 @@ def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
 
 
 def _require_fitting(config: RunConfig) -> None:
-    """Refuse combinations whose formulas would silently be wrong."""
-    local, client, mixed = config.local, config.client["name"], config.trainer.precision == "16-mixed"
+    """Refuse combinations whose formulas would silently be wrong; the parts say what they need."""
+    local, client, rule = config.local, config.client["name"], build_rule(config)
     plain = local.optimizer == "sgd" and not (local.momentum or local.weight_decay or local.clip)
     allowed = "its control variates are right for plain SGD (momentum, weight decay and clipping off)"
-    require(client != "scaffold" or plain, "client", client, allowed, "local.optimizer=sgd, or client=plain")
+    hint = "local.optimizer=sgd, or client=plain"
+    require(plain or not rule.needs_plain_sgd, "client", client, allowed, hint)
+    scaled = config.trainer.precision == "16-mixed" and (rule.changes_gradients or rule.sends)
     allowed = "its correction would be added to scaled gradients"
-    require(client == "plain" or not mixed, "client", client, allowed, "trainer.precision=bf16-mixed")
+    require(not scaled, "client", client, allowed, "trainer.precision=bf16-mixed")
     uniform = config.clients.weights == "uniform"
-    nova = config.participation.get("normalize") == "fednova"
+    nova = config.participation.get("normalize") in NEEDS_UNIFORM_MEAN
     allowed = "uniform: FedNova and MIFA are written for the plain mean"
-    ok = uniform or not (nova or client == "mifa")
+    ok = uniform or not (nova or rule.needs_uniform_mean)
     require(ok, "clients.weights", config.clients.weights, allowed, "clients.weights=uniform")
+    whole = isinstance(build_upload(config), WholeDelta)
+    allowed = f"client={client} steps with what clients keep, which no upload rule shortens"
+    require(whole or not rule.needs_plain_upload, "upload", config.upload["name"], allowed, "upload=plain")
 
 
 def task_class(config: RunConfig) -> type[TaskModule]:
@@ -115,6 +125,12 @@ def build_rule(config: RunConfig) -> ClientRule:
     return build(config.client, "client")
 
 
+def build_callbacks(config: RunConfig) -> list[pl.Callback]:
+    """The callbacks of the configuration, each by its ``_target_``."""
+    nodes = {name: node for name, node in config.callbacks.items() if isinstance(node, Mapping)}
+    return [build(node, f"callbacks.{name}") for name, node in nodes.items()]
+
+
 def build_upload(config: RunConfig) -> UploadRule:
     """What clients send of their update."""
     return build(config.upload, "upload")
@@ -129,8 +145,10 @@ def worker_count(config: RunConfig, alone: bool) -> int:
     return min(asked, config.clients.per_round)
 
 
-def build_trainer(config: RunConfig, callbacks: list[pl.Callback], workers: int) -> pl.Trainer:
-    """Lightning's Trainer with everything off that belongs to us: rows, checkpoints, progress."""
+def build_trainer(
+    config: RunConfig, callbacks: list[pl.Callback], workers: int, loggers: Sequence[Logger] = ()
+) -> pl.Trainer:
+    """Lightning's Trainer with everything off that belongs to us: checkpoints, progress."""
     torch.set_num_threads(config.trainer.threads)
     strategy: Any = FederatedDDP() if workers > 1 else "auto"
     try:
@@ -143,8 +161,9 @@ def build_trainer(config: RunConfig, callbacks: list[pl.Callback], workers: int)
             gradient_clip_val=config.local.clip,
             callbacks=callbacks,
             plugins=[AtomicCheckpointIO()],
-            logger=False,
-            enable_checkpointing=False,
+            logger=list(loggers) or False,
+            log_every_n_steps=1,
+            enable_checkpointing=any(isinstance(c, Checkpoint) for c in callbacks),
             enable_progress_bar=False,
             enable_model_summary=False,
             num_sanity_val_steps=0,
@@ -171,7 +190,6 @@ def fit(
         unit=config.local.unit,
         weights=config.clients.weights,
         eval_every=config.eval.every,
-        lr=config.local.lr,
         nonfinite=config.clients.nonfinite,
         loss_limit=config.eval.loss_limit or math.inf,
         keep=config.local.state == "keep",
@@ -181,7 +199,6 @@ def fit(
     trainer.fit_loop = loop
     trainer.fit(
         module,
-        train_dataloaders=range(config.clients.per_round),  # a "batch" is a client: see FederatedLoop
         val_dataloaders=[WorkerShare(trainer, part, split) for split, part in data.evaluations().items()],
         ckpt_path=checkpoint,
     )

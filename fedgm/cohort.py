@@ -16,6 +16,7 @@ from fedgm.client.store import Kept, Store
 from fedgm.client.weights import FlatWeights, Snapshot
 from fedgm.data.clients import ClientData, local_steps
 from fedgm.draws import derive, generator
+from fedgm.events import ClientEnd, fire
 from fedgm.lightning import call_callback_hooks, pl
 from fedgm.participation import ClientTask
 from fedgm.upload.plain import Plain as WholeDelta
@@ -34,7 +35,6 @@ class RoundSettings:
     unit: str = "epochs"
     weights: str = "uniform"
     eval_every: int = 1
-    lr: float = 0.01
     nonfinite: str = "stop"
     loss_limit: float = math.inf
     keep: bool = False  # local.state=keep
@@ -89,7 +89,7 @@ class CohortTrainer:
         for slot in self._slots(tasks):
             task, share, start = tasks[slot], shares_[slot], history[tasks[slot].staleness]
             kept = self._kept(task, t, x_t.x.device)
-            local = Local(start.x, kept.rule, shared, self.settings.lr, self.weights.split)
+            local = Local(start.x, kept.rule, shared, self.client.lr, self.weights.split)
             with self.client.at_work(start, x_t, kept.optimizer):
                 result = self.client.train(
                     self._batches(task, t), self.data.epoch(task.client), rule.begin(local)
@@ -97,7 +97,9 @@ class CohortTrainer:
                 after, optimizer = self.weights.read(), self.client.optimizer_state()
             moved = start.x - after.x
             delta = moved if anchor == "start" else x_t.x - after.x
-            if not (torch.isfinite(delta).all() and torch.isfinite(after.buffers).all()):
+            finite = bool(torch.isfinite(delta).all() and torch.isfinite(after.buffers).all())
+            fire(self.trainer, "on_client_end", ClientEnd(t, task, delta, result.steps, finite))
+            if not finite:
                 table[slot, -1] = share  # takes part in nothing
                 continue
             rng = generator(self.settings.seed, "upload", t, task.client)
@@ -150,14 +152,13 @@ class CohortTrainer:
         for i, slot in enumerate(own):
             progress.is_last_batch = i == len(own) - 1
             progress.increment_ready()
+            progress.increment_started()
             if slot is not None:  # else there is nothing left to do: other workers have one client more
                 call_callback_hooks(self.trainer, "on_train_batch_start", tasks[slot], i)
-            progress.increment_started()
-            if slot is not None:
+                fire(self.trainer, "on_client_start", tasks[slot])
                 yield slot
-            progress.increment_processed()
-            if slot is not None:
                 call_callback_hooks(self.trainer, "on_train_batch_end", None, tasks[slot], i)
+            progress.increment_processed()
             progress.increment_completed()
 
     def _steps(self, task: ClientTask) -> int:

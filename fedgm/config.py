@@ -189,14 +189,15 @@ class Trainer:
 
 @dataclass
 class Track:
-    """Weights & Biases."""
+    """Where rows go: Weights & Biases, and any number of Lightning loggers."""
 
     name: str = MISSING
-    mode: str = MISSING
-    project: str = MISSING
-    entity: str | None = MISSING
-    group: str | None = MISSING
-    tags: list[str] = MISSING
+    mode: str = "disabled"
+    project: str = "fedgm"
+    entity: str | None = None
+    group: str | None = None
+    tags: list[str] = field(default_factory=list[str])
+    loggers: dict[str, Any] = field(default_factory=dict[str, Any])  # each by its _target_
 
     def __post_init__(self) -> None:
         _one_of("track.mode", self.mode, "auto", "online", "offline", "disabled")
@@ -228,6 +229,7 @@ class RunConfig:
             "_target_": "fedgm.tasks.classification.Classification",
         }
     )
+    callbacks: Any = field(default_factory=lambda: {"name": "none"})
     model: Any = MISSING
     data: Data = MISSING
     profile: Profile = MISSING

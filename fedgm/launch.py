@@ -24,6 +24,7 @@ from fedgm.tasks.metric import scoreboard
 from fedgm.track import checkpoint, curves, report, rows, summary
 from fedgm.track.folder import create, identity, locate
 from fedgm.track.lock import locked
+from fedgm.track.loggers import WandbLogger, build_loggers
 from fedgm.track.pause import PauseAfter
 from fedgm.track.progress import RoundProgress
 from fedgm.track.roundlog import RoundLog
@@ -44,7 +45,13 @@ class RunResult:
         return self.summary["status"]
 
 
-def execute(cfg: DictConfig, overrides: Sequence[str], console: Console, alone: bool = True) -> RunResult:
+def execute(
+    cfg: DictConfig,
+    overrides: Sequence[str],
+    console: Console,
+    alone: bool = True,
+    callbacks: Sequence[pl.Callback] = (),
+) -> RunResult:
     """Run the job, continue it, or report that it is done; ``alone`` is False in a multirun."""
     config = validate(cfg)
     rule, plan = assemble.build_server(config)
@@ -62,7 +69,7 @@ def execute(cfg: DictConfig, overrides: Sequence[str], console: Console, alone: 
         if before.get("status") == "paused" and before["rounds_done"] >= (config.stop_after or inf):
             report.closing(console, before, folder)
             return RunResult(folder, before)
-        return Job(config, cfg, rule, plan, folder, static, console, alone).run(before)
+        return Job(config, cfg, rule, plan, folder, static, console, alone, callbacks).run(before)
 
 
 @dataclass
@@ -77,10 +84,11 @@ class Job:
     static: dict[str, Any]
     console: Console
     alone: bool
+    callbacks: Sequence[pl.Callback] = ()  # besides those of the configuration
 
     def run(self, before: dict[str, Any]) -> RunResult:
         """Train, and record the end whatever it is."""
-        self.log = RoundLog(self.folder / "metrics.jsonl", self._record)
+        self.log = _round_log(self.config, self.cfg, self.folder, self.static["hash"])
         ended = self.static
         try:
             write_atomically(self.folder / "config.yaml", OmegaConf.to_yaml(self.cfg, resolve=True))
@@ -100,8 +108,7 @@ class Job:
             ended = self._give_up("failed", f"{type(error).__name__}: {error}".splitlines()[0])
             raise
         finally:
-            if self.log.record is not None:
-                self.log.record.finish(ended, failed=ended["status"] not in summary.WELL)
+            self.log.finish(ended, failed=ended["status"] not in summary.WELL)
         report.closing(self.console, ended, self.folder)
         return RunResult(self.folder, ended)
 
@@ -136,18 +143,22 @@ class Job:
             self.log,
             RoundProgress(self.console, title, live, last, scoreboard(self.static)),
             PauseAfter(last),
-            saver,
             StopOnSigterm(),
+            *assemble.build_callbacks(config),
+            *self.callbacks,
+            saver,
         ]
-        trainer = assemble.build_trainer(config, callbacks, workers)
+        trainer = assemble.build_trainer(config, callbacks, workers, self.log.loggers)
         loop = assemble.fit(
             config, trainer, module, clients, str(start) if start else None, self._store(parameters)
         )
-        self.log.ensure_record()
-        if loop.diverged is None and rounds_done(trainer) < config.rounds:
+        self.log.ensure_whole()
+        if loop.diverged is None and rounds_done(trainer) == last < config.rounds:
             return self._conclude("paused", None, loop.initial)
         self._save_model(module)
-        return self._conclude("diverged" if loop.diverged else "finished", loop.diverged, loop.initial)
+        early = "a callback stopped it" if rounds_done(trainer) < config.rounds else None
+        status = "diverged" if loop.diverged else "finished"
+        return self._conclude(status, loop.diverged or early, loop.initial)
 
     def _store(self, parameters: int) -> ClientStore | None:
         """Where clients keep their states, if the rule has any; says what that will cost."""
@@ -195,29 +206,31 @@ class Job:
         except OSError:
             return {**self.static, "status": status, "reason": reason}
 
-    def _record(self) -> WandbRecord:
-        """Opened by the first worker only, when training starts."""
-        return _wandb_record(self.config, self.cfg, self.folder, self.static["hash"])
-
 
 def _skip(
     config: RunConfig, cfg: DictConfig, folder: Path, done: dict[str, Any], console: Console
 ) -> RunResult:
     """Report a run that is done; a sweep agent still gets its rows, or its sweep would hold an empty run."""
     if in_sweep_agent():
-        record = _wandb_record(config, cfg, folder, done["hash"])
-        for row in rows.read(folder / "metrics.jsonl"):
-            record.log(row)
-        record.finish(done, failed=False)
+        log = _round_log(config, cfg, folder, done["hash"])
+        log.ensure_whole()
+        log.finish(done, failed=False)
     console.print("already done (rerun=true starts anew):", highlight=False)
     report.closing(console, done, folder)
     return RunResult(folder, done)
 
 
-def _wandb_record(config: RunConfig, cfg: DictConfig, folder: Path, mark: str) -> WandbRecord:
+def _round_log(config: RunConfig, cfg: DictConfig, folder: Path, mark: str) -> RoundLog:
+    """The record of a run, with W&B first among its loggers; nothing is opened yet."""
     values: Any = OmegaConf.to_container(cfg, resolve=True)
-    again = f"-{int(time.time())}" if config.rerun else ""  # W&B keeps the run that is done anew under its id
-    return WandbRecord(config.track, folder, f"{mark[:16]}-{config.seed}{again}", values)
+    again = (
+        f"-{int(time.time())}" if config.rerun else ""
+    )  # W&B keeps the run that is done again under its id
+    run_id = f"{mark[:16]}-{config.seed}{again}"
+    loggers = build_loggers(config.track, folder)
+    if resolve_mode(config.track.mode) != "disabled":
+        loggers.insert(0, WandbLogger(lambda: WandbRecord(config.track, folder, run_id, values)))
+    return RoundLog(folder / "metrics.jsonl", loggers, values)
 
 
 def _empty(folder: Path) -> None:

@@ -32,6 +32,11 @@ class Client:
         self.optimizer = trainer.strategy.optimizers[0]
         self.hooks = ModuleHooks(trainer)
 
+    @property
+    def lr(self) -> float:
+        """eta_l as it is now; a scheduler may have changed it."""
+        return float(self.optimizer.param_groups[0]["lr"])
+
     @contextmanager
     def at_work(self, start: Snapshot, x_t: Snapshot, kept: State) -> Generator[None]:
         """Load the client's start and its optimiser's state (empty: a new one); on exit x_t stands again."""

@@ -47,6 +47,22 @@ class Store(Protocol):
         ...
 
 
+class MemoryStore:
+    """For runs without a folder: the newest state of each client, part of the loop's own checkpoint."""
+
+    def __init__(self) -> None:
+        self.states: dict[int, State] = {}
+
+    def load(self, client: int, before: int) -> State:
+        """The client's newest state."""
+        return self.states.get(client, {})
+
+    def save(self, client: int, t: int, state: State) -> None:
+        """Replace the client's state; an empty one is not worth keeping."""
+        if state:
+            self.states[client] = state
+
+
 class ClientStore:
     """Kept until no checkpoint can ask for it: ``keep`` checkpoints, each ``every`` rounds."""
 

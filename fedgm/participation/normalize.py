@@ -15,6 +15,10 @@ RULES: dict[Normalize, Rule] = {
     "fednova": lambda epochs, steps, reference: [sum(steps) / len(steps) / k for k in steps],
 }
 
+NEEDS_UNIFORM_MEAN: tuple[Normalize, ...] = (
+    "fednova",
+)  # its factors are written for clients.weights=uniform
+
 
 def weights(how: Normalize, epochs: Sequence[int], steps: Sequence[int], reference: int) -> list[float]:
     """Factor of each client's delta; ``epochs`` and ``steps`` (K_i) are positive.

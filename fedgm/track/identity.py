@@ -23,6 +23,7 @@ NOT_IDENTITY = (
 ADDED: dict[str, Any] = {
     "participation.anchor": "start",
     "local.state": "reset",
+    "callbacks": {"name": "none"},
     "task": {"name": "classification", "_target_": "fedgm.tasks.classification.Classification"},
     "upload": {"name": "plain", "_target_": "fedgm.upload.plain.Plain"},
 }

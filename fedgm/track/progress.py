@@ -13,6 +13,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from fedgm.events import StageEnd
 from fedgm.lightning import pl
 from fedgm.loop import FederatedLoop, Row, rounds_done
 from fedgm.tasks import Scoreboard
@@ -65,6 +66,11 @@ class RoundProgress(pl.Callback):
             self._bar.update(self._task, completed=t, headline=self._headline)
         elif t in (1, rounds) or t * LINES // rounds > (t - 1) * LINES // rounds:
             self.console.print(self._line(t, rounds, loop.row), highlight=False, soft_wrap=True)
+
+    def on_stage_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, end: StageEnd) -> None:
+        """A drop is news: it goes above the bar, or between the lines."""
+        if trainer.is_global_zero:
+            self.console.print(f"{self.title}  {end}", highlight=False, soft_wrap=True)
 
     def _line(self, t: int, rounds: int, row: Row) -> str:
         """For logs and pipes."""

@@ -10,6 +10,7 @@ import yaml
 import fedgm
 from fedgm import assemble, config
 from fedgm.errors import ConfigError, DataError
+from fedgm.main import main
 from fedgm.track import rows
 
 CONF = config.conf_dir()
@@ -97,6 +98,10 @@ def test_every_option_runs_and_writes_the_documented_rows(group, option, tmp_pat
     overrides += companions(group, option, tmp_path)
     try:
         result = with_its_own_hint(fedgm.run, overrides)
+    except ConfigError as error:
+        if group == "track" and "is not installed" in str(error):
+            pytest.skip(f"{option} is an extra that is not installed here")
+        raise
     except DataError as error:
         if "is not to be had" in str(error) or "cannot be fetched" in str(error):
             pytest.skip("the data cannot be fetched here")
@@ -216,10 +221,14 @@ def test_the_check_of_documentation_can_fail(tmp_path, monkeypatch):
     assert undocumented(tmp_path / "a.yaml") == ["a.yaml:3: bare"]
 
 
-def test_the_help_names_every_option_and_fits_a_screen():
+def test_the_help_names_every_option_by_itself(monkeypatch, capsys):
+    """Hydra writes the list: a new yaml needs no line of help."""
+    monkeypatch.setattr("sys.argv", ["run.py", "--help"])
+    with pytest.raises(SystemExit):
+        main()
+    printed = capsys.readouterr().out
+    for group, names in GROUPS.items():
+        if group != "best":  # winners of grids, which a profile chooses
+            assert f"{group}: {', '.join(names)}" in " ".join(printed.split()), group
     template = yaml.safe_load((CONF / "config.yaml").read_text())["hydra"]["help"]["template"]
-    lines = template.splitlines()
-    options = {o for group, names in GROUPS.items() if group != "track" for o in names}
-    assert options <= set(template.split())
-    assert max(map(len, lines)) <= 88
-    assert len(lines) <= 40
+    assert max(map(len, template.splitlines())) <= 88
