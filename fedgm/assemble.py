@@ -42,9 +42,9 @@ def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     schedule: Schedule = build(config.schedule, "schedule")
     require_its_schedule(rule, schedule, config.schedule["name"])
     plan = schedule.plan(config.rounds, rule)
+    _require_known_to(rule, config)
     check(config.participation, "participation")
     check(config.client, "client")
-    _require_known_to(rule, config)
     check(config.upload, "upload")
     _require_fitting(config)
     for name, node in config.callbacks.items():
@@ -64,12 +64,12 @@ def _require_known_to(rule: ServerRule, config: RunConfig) -> None:
     point = config.eval.point
     allowed = "sent: this algorithm has no averaged point"
     require(point == "sent" or isinstance(rule, Averages), "eval.point", point, allowed, "eval.point=sent")
-    client = config.client["name"]
+    client, own = config.client["name"], build_rule(config)
     allowed = (
         "a rule whose D is the mean of the cohort: this algorithm compares D with the norms of its clients"
     )
-    replaced = build_rule(config).needs_plain_upload  # D is not the mean of what came
-    require(not replaced or not isinstance(rule, SeesNorms), "client", client, allowed, "client=plain")
+    ok = not (own.needs_plain_upload and isinstance(rule, SeesNorms))
+    require(ok, "client", client, allowed, "client=plain")
 
 
 def _require_fitting(config: RunConfig) -> None:
@@ -105,6 +105,9 @@ def _require_fednova(config: RunConfig) -> None:
     allowed = "sgd, with momentum and client=fedprox at most: FedNova's a_i is not known for another"
     hint = "local.optimizer=sgd, or participation.normalize=none"
     require(known, "local.optimizer", name, allowed, hint)
+    fresh = config.local.state == "reset" or not options.get("momentum")
+    allowed = "reset: FedNova's a_i is that of a momentum which starts at zero"
+    require(fresh, "local.state", config.local.state, allowed, "local.state=reset")
 
 
 def task_class(config: RunConfig) -> type[TaskModule]:
@@ -149,13 +152,14 @@ def build_module(config: RunConfig, facts: Mapping[str, Any]) -> TaskModule:
 def build_participation(config: RunConfig, data: ClientData) -> Participation:
     """Who takes part; schemes may ask how many steps a client makes and which labels it has."""
     local, labels = config.local, getattr(data, "labels", None)
-    offer: dict[str, Any] = {
+    offer = {
         "steps": lambda client, epochs: local_steps(data, client, epochs, local.unit),
         "effective": partial(
             effective_steps, momentum=local.momentum, pull=local.lr * config.client.get("mu", 0.0)
         ),
+        **({"labels": labels} if labels else {}),
     }
-    return build(config.participation, "participation", offer | ({"labels": labels} if labels else {}))
+    return build(config.participation, "participation", offer)
 
 
 def build_rule(config: RunConfig) -> ClientRule:
@@ -230,8 +234,8 @@ def fit(
         eval_every=config.eval.every,
         nonfinite=config.clients.nonfinite,
         loss_limit=config.eval.loss_limit or math.inf,
-        keep=config.local.state == "keep",
         eval_point=config.eval.point,
+        keep=config.local.state == "keep",
     )
     parts = ClientParts(build_rule(config), build_upload(config), store)
     loop = FederatedLoop(trainer, data, build_participation(config, data), settings, parts)

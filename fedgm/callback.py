@@ -58,19 +58,19 @@ class FedGM(FederatedCallback):
         update.log |= {f"server/{name}": hyper.get(name) for name in ("eta", "beta", "nu")}
         update.log["momentum/norm"] = self.state["d"].norm().item() if "d" in self.state else None
 
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Tell everyone where a stage ends."""
-        t = trainer.global_step  # one a round
-        if t in self.plan.ends[:-1]:
-            (stage, before), (_, after) = self.plan.at(t), self.plan.at(t + 1)
-            fire(trainer, "on_stage_end", StageEnd(stage, t, before, after))
-
     def average(self, x: Tensor, t: int) -> Tensor:
         """The averaged point behind x, the model after round ``t``; x itself before the first step."""
         if not (isinstance(self.rule, Averages) and self.state):
             return x
         state = {k: v.to(x.device) for k, v in self.state.items()}
         return self.rule.average(x, state, self.plan.after(t))
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Tell everyone where a stage ends."""
+        t = trainer.global_step  # one a round
+        if t in self.plan.ends[:-1]:
+            (stage, before), (_, after) = self.plan.at(t), self.plan.at(t + 1)
+            fire(trainer, "on_stage_end", StageEnd(stage, t, before, after))
 
     def state_dict(self) -> dict[str, Any]:
         """d (and whatever else the rule keeps) is part of every checkpoint."""

@@ -15,7 +15,7 @@ COMMANDS = {
         "fedgm.grid.command:sweep",
         "Run a W&B sweep file without an account; resumable, several at once.",
     ),
-    "data": ("fedgm.split:data", "Fetch a dataset; --show OVERRIDES draws the split of a run."),
+    "data": ("fedgm.split:data", "Fetch CIFAR-10 or Shakespeare; --show OVERRIDES draws the split of a run."),
     "convert": (
         "fedgm.server.command:convert",
         "Translate between the momentum conventions of papers and tools.",

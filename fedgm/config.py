@@ -17,6 +17,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fedgm.errors import FedGMError, require
+from fedgm.winners import winner
 
 
 def _one_of(key: str, value: str, *allowed: str) -> None:
@@ -98,8 +99,8 @@ class Eval:
     batch_size: int = MISSING
     train_samples: int = MISSING
     loss_limit: float | None = MISSING
-    metric: str | None = None
     point: str = "sent"
+    metric: str | None = None
 
     def __post_init__(self) -> None:
         _one_of("eval.point", self.point, "sent", "average")
@@ -143,7 +144,6 @@ class Data:
 
     def __post_init__(self) -> None:
         allowed = "0 (one class per client), a positive number, or inf (IID)"
-        _at_least("data.seed", self.seed, 0, 0)
         require(self.alpha >= 0, "data.alpha", self.alpha, allowed, "data.alpha=0.5")
         partitions = ("dirichlet", "virtual", "shards", "classes", "quantity", "capped")
         _one_of("data.partition", self.partition, *partitions)
@@ -250,6 +250,7 @@ class RunConfig:
     def __post_init__(self) -> None:
         _at_least("rounds", self.rounds, 1, 70)
         _at_least("seed", self.seed, 0, 0)
+        _at_least("data.seed", self.data.seed, 0, 0)
         _at_least("stop_after", self.stop_after, 1, 50)
 
 
@@ -264,20 +265,6 @@ def register() -> None:
     ConfigStore.instance().store(name="run_schema", node=RunConfig)
     OmegaConf.register_new_resolver("fedgm.rounds", lambda t, scale: round(t * scale), replace=True)
     OmegaConf.register_new_resolver("fedgm.winner", winner, replace=True)
-
-
-def winner(key: str, otherwise: Any, *, _root_: DictConfig) -> Any:
-    """``${fedgm.winner:eta,1.0}``: eta of the grid's winner in ``conf/best``, or the second value.
-
-    An experiment that sets ``winners`` asks for it. The entry is ``<experiment>.<algorithm>``, and of
-    autonomous clients ``<experiment>.<algorithm>.<anchor>``: each reading of Alg. 4 has its own winner.
-    """
-    entry: Any = _root_.best
-    for part in (_root_.winners, _root_.algorithm.name):
-        entry = (entry or {}).get(part) if part else None
-    if entry and "eta" not in entry:
-        entry = entry.get(_root_.participation.get("anchor"))
-    return otherwise if not entry or entry.get(key) is None else entry[key]
 
 
 def compose(overrides: Sequence[str]) -> DictConfig:

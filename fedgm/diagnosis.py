@@ -78,14 +78,27 @@ def _setting(config: "RunConfig") -> tuple["Setting", bool]:
     from fedgm.assemble import build_participation, build_rule, build_server, load_federation
     from fedgm.client.rule import Plain
     from fedgm.data.clients import local_steps
+    from fedgm.server.rule import SeesNorms
     from fedgm.theory import Training, arrives_uniformly, local_work, require_covered, theory_stages
     from fedgm.theory.work import setting
 
-    stages = theory_stages(build_server(config)[1])
+    server, plan = build_server(config)
+    if isinstance(server, SeesNorms):
+        raise FedGMError("the theorems cover FedGM, whose eta no update changes. Try algorithm=fedgm")
+    stages = theory_stages(plan)
     rule, local, name = build_rule(config), config.local, str(config.client["name"])
     plain, optimizer = type(rule) is Plain, local.optimizers[local.optimizer]
     require_covered(
-        Training(name, plain, rule.sends, optimizer, local.clip, config.clients.weights, config.participation)
+        Training(
+            name,
+            plain,
+            rule.sends,
+            optimizer,
+            local.clip,
+            config.clients.weights,
+            config.participation,
+            str(config.upload["name"]),
+        )
     )
     federation = load_federation(config)
     scheme: Participation = build_participation(config, federation)

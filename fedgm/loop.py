@@ -56,7 +56,7 @@ class FederatedLoop(FitLoop):
         self.whole_checkpoints = whole_checkpoints  # else past models and client states are files of the run
         self.shared: State = {}  # what the client rule keeps at the server
         self.history = History(participation.history)
-        self._past: list[tuple[Snapshot, State]] = []  # models before x_t, from a checkpoint
+        self._past: list[tuple[Snapshot, State]] = []  # before x_t, from a checkpoint
         self.row: Row = {}  # of the last round; complete when `on_train_epoch_end` fires
         self._logged: dict[str, float] = {}  # what a module that is no task has logged in an evaluation
         self.initial: dict[str, float] = {}  # x_0 as evaluated before the first round
@@ -105,8 +105,8 @@ class FederatedLoop(FitLoop):
         cohort = self.clients.train(tasks, t, self.history, self.participation.anchor)
         self._require_returned(tasks, cohort, t)
         m, n = len(tasks) - len(cohort.nonfinite), self.data.count
-        before, mean = self.history.shared(0), cohort.mean
-        shared, delta = self.parts.rule.server(before, mean.message, mean.delta, m, n)
+        known, message = self.history.shared(0), cohort.mean.message
+        shared, delta = self.parts.rule.server(known, message, cohort.mean.delta, m, n)
         update = ServerUpdate(t, x_t.x, delta, cohort.squared)
         fire(self.trainer, "on_server_update", update)
         self._require_moved(update, x_t)
@@ -237,7 +237,8 @@ class FederatedLoop(FitLoop):
         size = cohort.mean.delta.numel() * cohort.mean.delta.element_size() + beside
         return {
             "round": t,
-            **{column: value if due else None for column, value in self.measured.items()},
+            # The columns of x_0 too: a run that has just been continued has measured nothing yet.
+            **{c: self.measured[c] if due else None for c in self.initial | self.measured},
             **{f"local/{name}": cohort.total(name) / measured for name in self.metrics},
             **update.log,
             "update/norm": update.delta.norm().item(),
@@ -256,8 +257,9 @@ class FederatedLoop(FitLoop):
         own: dict[str, Any] = {"local_steps": self.local_steps, "initial": self.initial}
         own |= {"shared": dict(self.shared), "diverged": self.diverged}
         if self.whole_checkpoints:
-            ages = range(len(self.history) - 1, 0, -1)
-            own["past"] = [(self.history[tau]._asdict(), self.history.shared(tau)) for tau in ages]
+            past = range(len(self.history) - 1, 0, -1)
+            own["past"] = [self.history[tau]._asdict() for tau in past]
+            own["past_shared"] = [dict(self.history.shared(tau)) for tau in past]
             own["clients"] = self.parts.store.states if isinstance(self.parts.store, MemoryStore) else {}
         return {**super().on_save_checkpoint(), "fedgm": own}
 
@@ -267,7 +269,8 @@ class FederatedLoop(FitLoop):
         own = state_dict["fedgm"]
         self.local_steps, self.initial = own["local_steps"], own["initial"]
         self.shared, self.diverged = dict(own["shared"]), own["diverged"]
-        self._past = [(Snapshot(**model), shared) for model, shared in own.get("past", [])]
+        models = [Snapshot(**model) for model in own.get("past", [])]
+        self._past = list(zip(models, own.get("past_shared", []), strict=True))
         if isinstance(self.parts.store, MemoryStore):
             self.parts.store.states = dict(own.get("clients", {}))
         self.trainer.should_stop = self.diverged is not None

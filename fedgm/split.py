@@ -20,6 +20,12 @@ class DataGroup(click.Group):
 
 
 @click.group(cls=DataGroup, commands=fetching.commands)
+@click.option(
+    "--show", is_flag=True, expose_value=False, help="Draw the split of the run with these overrides."
+)
+@click.option(
+    "--out", metavar="FILE", expose_value=False, help="Where --show draws  [default: partition.png]."
+)
 def data() -> None:
     """Fetch datasets, and draw how they are split over the clients of a run.
 
@@ -53,13 +59,13 @@ def draw_split(overrides: tuple[str, ...], out: str) -> Any:
     from fedgm.config import compose, validate
     from fedgm.data.federation import Federation
     from fedgm.data.picture import draw_partition
-    from fedgm.errors import FedGMError
+    from fedgm.errors import require
 
     run = validate(compose(overrides))
-    clients = load_federation(run)
-    if not isinstance(clients, Federation):
-        raise FedGMError(f"data={run.data.name} has no labels to draw. Allowed: image data")
-    d = run.data
+    clients, d = load_federation(run), run.data
+    images = isinstance(clients, Federation)
+    require(images, "data", d.name, "images: only they are split by label", "fedgm data --show data=cifar10")
+    assert isinstance(clients, Federation)
     how = {
         "dirichlet": f"Dirichlet alpha = {d.alpha:g}",
         "virtual": f"Dirichlet alpha = {d.alpha:g}, drawn on demand",
@@ -69,6 +75,5 @@ def draw_split(overrides: tuple[str, ...], out: str) -> Any:
         "classes": f"{d.classes_per_client} classes a client",
     }[d.partition]
     title = f"{d.name} over {clients.count:,} clients, {how}, seed {d.seed}"
-    return draw_partition(
-        clients.partition, clients.images.train_labels.numpy(), clients.images.class_names, out, title
-    )
+    labels, names = clients.images.train_labels.numpy(), clients.images.class_names
+    return draw_partition(clients.partition, labels, names, out, title)

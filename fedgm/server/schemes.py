@@ -19,6 +19,11 @@ def nesterov_summed(lr: float, beta: float) -> GeneralMomentum:
     return GeneralMomentum(*conversions.nesterov_summed(lr, beta), nu_is_beta=True)
 
 
+def snoo(lr: float, mu: float) -> GeneralMomentum:
+    """SNOO's outer step: ``b = mu b + D; x -= lr (D + mu b)``; nu stays tied to beta = mu."""
+    return GeneralMomentum(*conversions.snoo(lr, mu), nu_is_beta=True)
+
+
 def snv(a: float, b1: float, b2: float) -> GeneralMomentum:
     """Synthesised Nesterov Variants: ``s' = s - a D + b1 (s - s_prev); x = s' + b2 (s' - s)``."""
     return GeneralMomentum(*conversions.snv(a, b1, b2))

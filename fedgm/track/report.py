@@ -48,6 +48,7 @@ def caption(summary: dict[str, Any]) -> str:
     """What a picture must say: profile, rounds, seed, local steps."""
     s = summary
     values = ", ".join(f"{key} {value}" for key, value in momentum(s["stages"], s.get("last")).items())
+    values += f" ({s['origin']})" if s.get("origin") else ""
     return (
         f"profile {s['profile']}: {s['model']} on {s['data']}, {s['rounds_done']} of {s['rounds']} rounds, "
         f"seed {s['seed']}, K = {s['local_steps']:.1f} local steps on average\n{values}"

@@ -11,6 +11,7 @@ from fedgm.server import Plan, ServerRule
 from fedgm.tasks.metric import Scoreboard, scoreboard
 from fedgm.track import rows
 from fedgm.track.folder import read_json, write_json
+from fedgm.winners import origin
 
 PACKAGES = ("fedgm", "torch", "pytorch-lightning", "hydra-core", "wandb", "numpy")
 DONE = ("finished", "diverged")
@@ -34,6 +35,7 @@ def describe(
         **board.describe(),
         "seed": config.seed,
         "rounds": config.rounds,
+        "origin": origin(config.best, config.winners, config.algorithm, config.participation.get("anchor")),
         "stages": [{"rounds": stage.rounds, **stage.hyper} for stage in plan.stages],
         "last": plan.at(config.rounds)[1],
         "gain": rule.gain(plan.at(1)[1]),

@@ -22,6 +22,7 @@ CHOSEN = [
     if isinstance(d, dict)
 ]
 RUN_GROUPS = [g for g in (*CHOSEN, "experiment") if g in GROUPS]
+TEXT_PARTS = (("task", "next_token"), ("model", "gpt"))
 BUILT_ONLY = ("profile", "trainer")  # sizes that take hours, accelerators that are not here
 SMALL = [
     "profile=tiny", "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20",
@@ -75,12 +76,26 @@ def own_images(folder: Path) -> Path:
     return path
 
 
+def own_text(folder: Path) -> Path:
+    path = folder / "own.txt"
+    path.write_text("What is said once is said again, and again. " * 100)
+    return path
+
+
+def companions(group: str, option: str, folder: Path) -> list[str]:
+    """Data of one's own, and for parts that train on text a text, which needs no download."""
+    if group == "data":
+        return [f"data.path={own_text(folder) if option == 'text' else own_images(folder)}"]
+    if (group, option) in TEXT_PARTS:
+        return ["data=text", f"data.path={own_text(folder)}"]
+    return []
+
+
 @pytest.mark.parametrize(("group", "option"), options(*(g for g in RUN_GROUPS if g not in BUILT_ONLY)))
 @pytest.mark.filterwarnings("ignore:algorithm.nu=.* lies outside", "ignore:schedule=stages breaks Eq. 3")
 def test_every_option_runs_and_writes_the_documented_rows(group, option, tmp_path):
     overrides = [*SMALL, "rounds=2", choice(group, option), f"output_dir={tmp_path}"]
-    if group == "data":  # read by npz alone
-        overrides.append(f"data.path={own_images(tmp_path)}")
+    overrides += companions(group, option, tmp_path)
     try:
         result = with_its_own_hint(fedgm.run, overrides)
     except ConfigError as error:
@@ -88,8 +103,8 @@ def test_every_option_runs_and_writes_the_documented_rows(group, option, tmp_pat
             pytest.skip(f"{option} is an extra that is not installed here")
         raise
     except DataError as error:
-        if "is not to be had" in str(error):
-            pytest.skip("CIFAR-10 cannot be fetched here")
+        if "is not to be had" in str(error) or "cannot be fetched" in str(error):
+            pytest.skip("the data cannot be fetched here")
         raise
     assert result.status == "finished"
     found = rows.read(result.folder / "metrics.jsonl")
