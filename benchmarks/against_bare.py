@@ -17,16 +17,16 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.workload import BATCH, COHORT, EPOCHS, LR, MODELS, bare_round, clients
+from benchmarks.workload import COHORT, EPOCHS, LR, MODELS, bare_round, clients
 from fedgm.assemble import WorkerShare
 from fedgm.callback import FedGM
-from fedgm.client.module import ClientModule
 from fedgm.cohort import RoundSettings
 from fedgm.data.federation import Federation
 from fedgm.lightning import pl
 from fedgm.loop import FederatedLoop
 from fedgm.participation import Ideal
 from fedgm.server import Constant, GeneralMomentum
+from fedgm.tasks.classification import Classification
 from fedgm.workers import FederatedDDP
 
 Rates = dict[str, list[float]]
@@ -76,7 +76,7 @@ def measure(name: str, rounds: int, workers: int) -> Rates:
     """Samples per second of each round, ours and bare."""
     torch.set_num_threads(1)
     fed = clients(name)
-    module = ClientModule(MODELS[name](), lambda params: torch.optim.SGD(params, lr=LR), channels_last=True)
+    module = Classification(MODELS[name](), lambda params: torch.optim.SGD(params, lr=LR), channels_last=True)
     rule = GeneralMomentum(1.0, 0.9, 0.9)
     interleave = Interleave(name, fed, workers)
     trainer = pl.Trainer(
@@ -85,9 +85,9 @@ def measure(name: str, rounds: int, workers: int) -> Rates:
         logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
         num_sanity_val_steps=0, use_distributed_sampler=False,
     )  # fmt: skip
-    settings = RoundSettings(rounds, seed=0, batch_size=BATCH, eval_every=rounds, channels_last=True)
+    settings = RoundSettings(rounds, seed=0, eval_every=rounds)
     trainer.fit_loop = FederatedLoop(trainer, fed, Ideal(100, COHORT, EPOCHS, seed=0), settings)
-    shares = [WorkerShare(trainer, fed.evaluation(split, 100, True)) for split in ("test", "train")]
+    shares = [WorkerShare(trainer, part, split) for split, part in fed.evaluations().items()]
     trainer.fit(module, train_dataloaders=range(COHORT), val_dataloaders=shares)
     return interleave.rates
 

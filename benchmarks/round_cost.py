@@ -18,14 +18,14 @@ from torch import nn
 from benchmarks.workload import COHORT
 from fedgm.assemble import WorkerShare
 from fedgm.callback import FedGM
-from fedgm.client.module import ClientModule
 from fedgm.cohort import RoundSettings
 from fedgm.data import synthetic
-from fedgm.data.federation import federation
+from fedgm.data.federation import Batching, federation
 from fedgm.lightning import pl
 from fedgm.loop import FederatedLoop
 from fedgm.participation import Ideal
 from fedgm.server import Constant, GeneralMomentum
+from fedgm.tasks.classification import Classification
 
 POPULATIONS = (100, 10_000, 1_000_000)
 ROUNDS, REPEATS = 50, 3
@@ -48,8 +48,9 @@ def run(population: int) -> tuple[float, float, float]:
     started = time.perf_counter()
     dataset = synthetic.load(train=2000, test=100, resolution=8)
     fed = federation(
-        dataset, clients=population, alpha=0.5, seed=0, min_samples=1, partition="virtual", client_samples=2
-    )
+        dataset, clients=population, alpha=0.5, seed=0, min_samples=1, partition="virtual", client_samples=2,
+        batching=Batching(batch_size=20),
+    )  # fmt: skip
     participation = Ideal(population, COHORT, epochs=1, seed=0)
     setup = time.perf_counter() - started
     started = time.perf_counter()
@@ -57,16 +58,16 @@ def run(population: int) -> tuple[float, float, float]:
         participation.tasks(t + 1)
     draw = (time.perf_counter() - started) / 100
     net = nn.Sequential(nn.AvgPool2d(4), nn.Flatten(), nn.Linear(12, 10))
-    module = ClientModule(net, lambda params: torch.optim.SGD(params, lr=0.01))
+    module = Classification(net, lambda params: torch.optim.SGD(params, lr=0.01))
     rule, times = GeneralMomentum(1.0, 0.9, 0.9), Times()
     trainer = pl.Trainer(
         accelerator="cpu", devices=1, max_epochs=ROUNDS,
         callbacks=[FedGM(rule, Constant().plan(ROUNDS, rule)), times], num_sanity_val_steps=0,
         logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
     )  # fmt: skip
-    settings = RoundSettings(ROUNDS, seed=0, batch_size=20, eval_every=ROUNDS)
+    settings = RoundSettings(ROUNDS, seed=0, eval_every=ROUNDS)
     trainer.fit_loop = FederatedLoop(trainer, fed, participation, settings)
-    shares = [WorkerShare(trainer, fed.evaluation(split, 100)) for split in ("test", "train")]
+    shares = [WorkerShare(trainer, part, split) for split, part in fed.evaluations().items()]
     trainer.fit(module, train_dataloaders=range(COHORT), val_dataloaders=shares)
     return setup, draw, statistics.median(times.seconds[5:])
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from fedgm.data import cifar10
 from fedgm.data.dataset import pool, subset
-from fedgm.data.federation import Federation, federation
+from fedgm.data.federation import Batching, Federation, federation
 from fedgm.models.resnet import resnet
 
 BATCH, EPOCHS, COHORT, LR = 32, 3, 5, 0.01
@@ -31,7 +31,14 @@ def clients(name: str) -> Federation:
     dataset = subset(cifar10.load(), IMAGES, 1000, seed=0)
     if "16x16" in name:
         dataset = pool(dataset, 16)
-    return federation(dataset, clients=100, alpha=0.5, seed=0, eval_train_samples=1000)
+    return federation(
+        dataset,
+        clients=100,
+        alpha=0.5,
+        seed=0,
+        eval_train_samples=1000,
+        batching=Batching(BATCH, channels_last=True),
+    )
 
 
 def bare_round(
@@ -49,8 +56,8 @@ def bare_round(
                 p.copy_(q)
         optimizer = torch.optim.SGD(net.parameters(), lr=LR)
         for chosen in _batches(fed, client, rng):
-            x = fed.train_images[chosen].permute(0, 3, 1, 2).float().div_(255).sub_(mean).div_(std)
-            loss = F.cross_entropy(net(x), fed.train_labels[chosen])
+            x = fed.images.train_images[chosen].permute(0, 3, 1, 2).float().div_(255).sub_(mean).div_(std)
+            loss = F.cross_entropy(net(x), fed.images.train_labels[chosen])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -5,19 +5,46 @@
 >>> frame = fedgm.load_runs("outputs")
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fedgm.api import load_model, load_runs, reproduce, run, sweep
+    from fedgm.callback import FedGM
+    from fedgm.events import FederatedCallback
+    from fedgm.federate import federate
+    from fedgm.workers import FederatedDDP
 
-__all__ = ["load_model", "load_runs", "reproduce", "run", "sweep"]
+# name -> where it is
+_PUBLIC = {
+    "FedGM": "fedgm.callback",
+    "FederatedCallback": "fedgm.events",
+    "FederatedDDP": "fedgm.workers",
+    "federate": "fedgm.federate",
+    "load_model": "fedgm.api",
+    "load_runs": "fedgm.api",
+    "reproduce": "fedgm.api",
+    "run": "fedgm.api",
+    "sweep": "fedgm.api",
+}
+__all__ = [
+    "FedGM",
+    "FederatedCallback",
+    "FederatedDDP",
+    "federate",
+    "load_model",
+    "load_runs",
+    "reproduce",
+    "run",
+    "sweep",
+]
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
     """Import late: torch and Lightning cost seconds that ``fedgm --help`` need not spend."""
-    if name in __all__:
-        from fedgm import api
-
-        return getattr(api, name)
+    if name in _PUBLIC:
+        found = getattr(import_module(_PUBLIC[name]), name)
+        globals()[name] = found  # over the module of the same name, whose import has just put itself there
+        return found
     raise AttributeError(f"module 'fedgm' has no attribute '{name}'")

@@ -14,14 +14,17 @@ if TYPE_CHECKING:
     from fedgm.lightning import pl
 
 
-def run(overrides: Sequence[str] = ()) -> "RunResult":
-    """Do what ``python run.py OVERRIDES`` does, but raise :class:`fedgm.errors.FedGMError`, never exit."""
+def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) -> "RunResult":
+    """Do what ``python run.py OVERRIDES`` does, but raise :class:`fedgm.errors.FedGMError`, never exit.
+
+    ``callbacks`` (Lightning's, or :class:`fedgm.FederatedCallback`) come after those of the configuration.
+    """
     from rich.console import Console
 
     from fedgm.config import compose
     from fedgm.launch import execute
 
-    return execute(compose(overrides), list(overrides), Console())
+    return execute(compose(overrides), list(overrides), Console(), callbacks=callbacks)
 
 
 def sweep(

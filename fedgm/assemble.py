@@ -3,31 +3,33 @@
 import logging
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
-from fedgm.client.module import ClientModule
 from fedgm.client.rule import ClientRule
-from fedgm.client.store import ClientStore
-from fedgm.cohort import RoundSettings
+from fedgm.client.store import Store
+from fedgm.cohort import ClientParts, RoundSettings
 from fedgm.config import RunConfig
-from fedgm.data.dataset import Dataset, pool, subset
-from fedgm.data.federation import Evaluation, Federation, federation
+from fedgm.data.clients import ClientData, Evaluation, Source, local_steps
 from fedgm.draws import derive
 from fedgm.errors import ConfigError, require
-from fedgm.lightning import MisconfigurationException, pl
+from fedgm.lightning import Checkpoint, Logger, MisconfigurationException, pl
 from fedgm.loop import FederatedLoop
 from fedgm.participation import Participation
-from fedgm.participation.normalize import effective_steps
-from fedgm.parts import build, check
+from fedgm.participation.normalize import NEEDS_UNIFORM_MEAN, effective_steps
+from fedgm.parts import build, check, target_of
 from fedgm.server import Plan, Schedule, ServerRule
 from fedgm.server.rule import Averages, SeesNorms
 from fedgm.server.schedule_free import require_its_schedule
+from fedgm.tasks import Scoreboard, TaskModule
+from fedgm.tasks.module import Numbered
 from fedgm.track.checkpoint import AtomicCheckpointIO
+from fedgm.upload import UploadRule
+from fedgm.upload.plain import Plain as WholeDelta
 from fedgm.workers import FederatedDDP
 
 for _name in ("pytorch_lightning", "lightning_fabric", "lightning.fabric"):
@@ -43,8 +45,15 @@ def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     _require_known_to(rule, config)
     check(config.participation, "participation")
     check(config.client, "client")
+    check(config.upload, "upload")
     _require_fitting(config)
-    check(config.model, "model", given={"num_classes"})
+    for name, node in config.callbacks.items():
+        if isinstance(node, Mapping):
+            check(node, f"callbacks.{name}")
+    task = task_class(config)
+    scoreboard_of(config)
+    check(config.task, "task", given={"net", "optimizer", "channels_last"})
+    check(config.model, "model", given=set(task.model_needs))
     local = config.local
     check(local.optimizers[local.optimizer], f"local.optimizers.{local.optimizer}", given={"params"})
     return rule, plan
@@ -55,27 +64,33 @@ def _require_known_to(rule: ServerRule, config: RunConfig) -> None:
     point = config.eval.point
     allowed = "sent: this algorithm has no averaged point"
     require(point == "sent" or isinstance(rule, Averages), "eval.point", point, allowed, "eval.point=sent")
-    client = config.client["name"]
+    client, own = config.client["name"], build_rule(config)
     allowed = (
         "a rule whose D is the mean of the cohort: this algorithm compares D with the norms of its clients"
     )
-    require(client != "mifa" or not isinstance(rule, SeesNorms), "client", client, allowed, "client=plain")
+    ok = not (own.needs_plain_upload and isinstance(rule, SeesNorms))
+    require(ok, "client", client, allowed, "client=plain")
 
 
 def _require_fitting(config: RunConfig) -> None:
-    """Refuse combinations whose formulas would silently be wrong."""
-    local, client, mixed = config.local, config.client["name"], config.trainer.precision == "16-mixed"
+    """Refuse combinations whose formulas would silently be wrong; the parts say what they need."""
+    local, client, rule = config.local, config.client["name"], build_rule(config)
     plain = local.optimizer == "sgd" and not (local.momentum or local.weight_decay or local.clip)
     allowed = "its control variates are right for plain SGD (momentum, weight decay and clipping off)"
-    require(client != "scaffold" or plain, "client", client, allowed, "local.optimizer=sgd, or client=plain")
+    hint = "local.optimizer=sgd, or client=plain"
+    require(plain or not rule.needs_plain_sgd, "client", client, allowed, hint)
+    scaled = config.trainer.precision == "16-mixed" and (rule.changes_gradients or rule.sends)
     allowed = "its correction would be added to scaled gradients"
-    require(client == "plain" or not mixed, "client", client, allowed, "trainer.precision=bf16-mixed")
+    require(not scaled, "client", client, allowed, "trainer.precision=bf16-mixed")
     _require_fednova(config)
     uniform = config.clients.weights == "uniform"
-    nova = config.participation.get("normalize") == "fednova"
+    nova = config.participation.get("normalize") in NEEDS_UNIFORM_MEAN
     allowed = "uniform: FedNova and MIFA are written for the plain mean"
-    ok = uniform or not (nova or client == "mifa")
+    ok = uniform or not (nova or rule.needs_uniform_mean)
     require(ok, "clients.weights", config.clients.weights, allowed, "clients.weights=uniform")
+    whole = isinstance(build_upload(config), WholeDelta)
+    allowed = f"client={client} steps with what clients keep, which no upload rule shortens"
+    require(whole or not rule.needs_plain_upload, "upload", config.upload["name"], allowed, "upload=plain")
 
 
 def _require_fednova(config: RunConfig) -> None:
@@ -90,49 +105,59 @@ def _require_fednova(config: RunConfig) -> None:
     allowed = "sgd, with momentum and client=fedprox at most: FedNova's a_i is not known for another"
     hint = "local.optimizer=sgd, or participation.normalize=none"
     require(known, "local.optimizer", name, allowed, hint)
+    fresh = config.local.state == "reset" or not options.get("momentum")
+    allowed = "reset: FedNova's a_i is that of a momentum which starts at zero"
+    require(fresh, "local.state", config.local.state, allowed, "local.state=reset")
 
 
-def load_federation(config: RunConfig) -> Federation:
-    """The data set, reduced to the profile's size and split over clients."""
-    data = config.data
-    dataset: Dataset = build(data.source, "data.source")
-    dataset = subset(dataset, data.train_samples, data.test_samples, data.seed)
-    if data.resolution is not None:
-        dataset = pool(dataset, data.resolution)
-    return federation(
-        dataset,
-        clients=config.clients.count,
-        alpha=data.alpha,
-        seed=data.seed,
-        min_samples=data.min_samples,
-        partition=data.partition,
-        client_samples=data.client_samples,
-        shards=data.shards,
-        classes_per_client=data.classes_per_client,
-        augment=data.augment,
-        eval_train_samples=config.eval.train_samples,
-    )
+def task_class(config: RunConfig) -> type[TaskModule]:
+    """The task's class, which says what it measures before anything is loaded."""
+    found: Any = target_of(config.task, "task")
+    allowed = "a subclass of fedgm.tasks.TaskModule"
+    ok = isinstance(found, type) and issubclass(found, TaskModule)
+    require(ok, "task._target_", config.task.get("_target_"), allowed, "task=classification")
+    return found
 
 
-def build_module(config: RunConfig, classes: int) -> ClientModule:
-    """The client's module with weights drawn from the seed."""
-    local = config.local
+def scoreboard_of(config: RunConfig) -> Scoreboard:
+    """The task's metrics, judged by ``eval.metric`` or by the task's own headline."""
+    task, asked = task_class(config), config.eval.metric
+    board = Scoreboard(task.metrics, asked or task.headline)
+    ok = board.headline in board.columns
+    require(ok, "eval.metric", asked, f"one of {', '.join(board.columns)}", f"eval.metric={task.headline}")
+    return board
+
+
+def load_federation(config: RunConfig) -> ClientData:
+    """The clients' data, from whatever source the configuration names."""
+    source: Source = build(config.data.source, "data.source")
+    return source.federate(config)
+
+
+def build_module(config: RunConfig, facts: Mapping[str, Any]) -> TaskModule:
+    """The task's module with weights drawn from the seed; ``facts`` is what the data decides of it."""
+    local, task = config.local, task_class(config)
+    missing = [name for name in task.model_needs if name not in facts]
+    allowed = f"data={config.data.name} does not know {', '.join(missing)}, which its model needs"
+    require(not missing, "task", config.task["name"], allowed, "a task that fits data, or other data")
     optimizer = partial(build, local.optimizers[local.optimizer], f"local.optimizers.{local.optimizer}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(config.seed, "init"))
-        net: nn.Module = build(config.model, "model", num_classes=classes)
-    return ClientModule(net, optimizer, channels_last=bool(config.model["channels_last"]))
+        given = {name: facts[name] for name in task.model_needs}
+        net: nn.Module = build(config.model, "model", **given)
+    layout = bool(config.model["channels_last"])
+    return build(config.task, "task", net=net, optimizer=optimizer, channels_last=layout)
 
 
-def build_participation(config: RunConfig, clients: Federation) -> Participation:
+def build_participation(config: RunConfig, data: ClientData) -> Participation:
     """Who takes part; schemes may ask how many steps a client makes and which labels it has."""
-    local = config.local
+    local, labels = config.local, getattr(data, "labels", None)
     offer = {
-        "steps": lambda client, epochs: clients.steps_of(client, local.batch_size, epochs, local.unit),
+        "steps": lambda client, epochs: local_steps(data, client, epochs, local.unit),
         "effective": partial(
             effective_steps, momentum=local.momentum, pull=local.lr * config.client.get("mu", 0.0)
         ),
-        "labels": lambda client: clients.train_labels.numpy()[clients.partition.indices(client)],
+        **({"labels": labels} if labels else {}),
     }
     return build(config.participation, "participation", offer)
 
@@ -140,6 +165,17 @@ def build_participation(config: RunConfig, clients: Federation) -> Participation
 def build_rule(config: RunConfig) -> ClientRule:
     """What clients do besides plain SGD."""
     return build(config.client, "client")
+
+
+def build_callbacks(config: RunConfig) -> list[pl.Callback]:
+    """The callbacks of the configuration, each by its ``_target_``."""
+    nodes = {name: node for name, node in config.callbacks.items() if isinstance(node, Mapping)}
+    return [build(node, f"callbacks.{name}") for name, node in nodes.items()]
+
+
+def build_upload(config: RunConfig) -> UploadRule:
+    """What clients send of their update."""
+    return build(config.upload, "upload")
 
 
 def worker_count(config: RunConfig, alone: bool) -> int:
@@ -151,8 +187,10 @@ def worker_count(config: RunConfig, alone: bool) -> int:
     return min(asked, config.clients.per_round)
 
 
-def build_trainer(config: RunConfig, callbacks: list[pl.Callback], workers: int) -> pl.Trainer:
-    """Lightning's Trainer with everything off that belongs to us: rows, checkpoints, progress."""
+def build_trainer(
+    config: RunConfig, callbacks: list[pl.Callback], workers: int, loggers: Sequence[Logger] = ()
+) -> pl.Trainer:
+    """Lightning's Trainer with everything off that belongs to us: checkpoints, progress."""
     torch.set_num_threads(config.trainer.threads)
     strategy: Any = FederatedDDP() if workers > 1 else "auto"
     try:
@@ -165,8 +203,9 @@ def build_trainer(config: RunConfig, callbacks: list[pl.Callback], workers: int)
             gradient_clip_val=config.local.clip,
             callbacks=callbacks,
             plugins=[AtomicCheckpointIO()],
-            logger=False,
-            enable_checkpointing=False,
+            logger=list(loggers) or False,
+            log_every_n_steps=1,
+            enable_checkpointing=any(isinstance(c, Checkpoint) for c in callbacks),
             enable_progress_bar=False,
             enable_model_summary=False,
             num_sanity_val_steps=0,
@@ -181,35 +220,29 @@ def build_trainer(config: RunConfig, callbacks: list[pl.Callback], workers: int)
 def fit(
     config: RunConfig,
     trainer: pl.Trainer,
-    module: ClientModule,
-    clients: Federation,
+    module: pl.LightningModule,
+    data: ClientData,
     checkpoint: str | None,
-    store: ClientStore | None = None,
+    store: Store | None = None,
 ) -> FederatedLoop:
     """Run Algorithm 3/4 in Lightning; continue from ``checkpoint`` where one is given."""
     settings = RoundSettings(
         rounds=config.rounds,
         seed=config.seed,
-        batch_size=config.local.batch_size,
         unit=config.local.unit,
         weights=config.clients.weights,
         eval_every=config.eval.every,
-        channels_last=bool(config.model["channels_last"]),
-        lr=config.local.lr,
         nonfinite=config.clients.nonfinite,
         loss_limit=config.eval.loss_limit or math.inf,
         eval_point=config.eval.point,
+        keep=config.local.state == "keep",
     )
-    rule = build_rule(config)
-    loop = FederatedLoop(trainer, clients, build_participation(config, clients), settings, rule, store)
+    parts = ClientParts(build_rule(config), build_upload(config), store)
+    loop = FederatedLoop(trainer, data, build_participation(config, data), settings, parts)
     trainer.fit_loop = loop
-    layout = settings.channels_last
-    test = clients.evaluation("test", config.eval.batch_size, layout)
-    train = clients.evaluation("train", config.eval.batch_size, layout)
     trainer.fit(
         module,
-        train_dataloaders=range(config.clients.per_round),  # a "batch" is a client: see FederatedLoop
-        val_dataloaders=[WorkerShare(trainer, test), WorkerShare(trainer, train)],
+        val_dataloaders=[WorkerShare(trainer, part, split) for split, part in data.evaluations().items()],
         ckpt_path=checkpoint,
     )
     return loop
@@ -222,8 +255,8 @@ class WorkerShare:
     empty loader, and would not call the hooks in which the workers meet.
     """
 
-    def __init__(self, trainer: pl.Trainer, evaluation: Evaluation) -> None:
-        self.trainer, self.evaluation = trainer, evaluation
+    def __init__(self, trainer: pl.Trainer, evaluation: Evaluation, split: str) -> None:
+        self.trainer, self.evaluation, self.split = trainer, evaluation, split
 
     @property
     def batches(self) -> int:
@@ -237,8 +270,8 @@ class WorkerShare:
     def __len__(self) -> int:
         return max(1, len(self._own))
 
-    def __iter__(self) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+    def __iter__(self) -> Iterator[Numbered]:
         for number in self._own:
-            yield (number, *self.evaluation.batch(number))
+            yield Numbered(number, self.evaluation.batch(number))
         if not self._own:
-            yield (-1, *self.evaluation.batch(0))
+            yield Numbered(-1, self.evaluation.batch(0))

@@ -1,39 +1,43 @@
 """The FedGM callback: fetches x, d and D, calls the server rule, writes back."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
-from math import nan
 from typing import Any
 
 from torch import Tensor
 
+from fedgm.errors import require
+from fedgm.events import FederatedCallback, ServerUpdate, StageEnd, fire
 from fedgm.lightning import pl
-from fedgm.server import Momentum, Plan, ServerRule, State, momentum_constant
+from fedgm.server import Constant, Momentum, Plan, Schedule, ServerRule, State, momentum_constant
 from fedgm.server.rule import Averages, SeesNorms
 
 TRIPLE = set(Momentum._fields)
 
 
-@dataclass
-class ServerUpdate:
-    """One server round, handed to every callback that has an ``on_server_update`` hook."""
+class FedGM(FederatedCallback):
+    """Applies server momentum with the parameters of the current stage; d is carried over stage ends.
 
-    round: int  # t, from 1
-    x: Tensor  # x_t before the hook, x_{t+1} after it
-    delta: Tensor  # D, the cohort's mean delta
-    squared: float = nan  # the mean of |D_i|^2 over the cohort
-    average: Callable[[], Tensor] | None = None  # after the hook: the averaged point, where the rule has one
-    log: dict[str, float | int | None] = field(default_factory=dict[str, float | int | None])
+    ``plan`` is a plan of stages, or a schedule that makes one of the trainer's ``max_epochs`` rounds.
+    """
 
-
-class FedGM(pl.Callback):
-    """Applies server momentum with the parameters of the current stage; d is carried over stage ends."""
-
-    def __init__(self, rule: ServerRule, plan: Plan) -> None:
+    def __init__(self, rule: ServerRule, plan: Plan | Schedule | None = None) -> None:
         self.rule = rule
-        self.plan = plan
+        self._given: Plan | Schedule = plan or Constant()
         self.state: State = {}
+        self._plan = plan if isinstance(plan, Plan) else None
+
+    @property
+    def plan(self) -> Plan:
+        """Which hyperparameters hold in which round."""
+        assert self._plan is not None, "a schedule becomes a plan when training starts"
+        return self._plan
+
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        """Make the plan, now that the number of rounds is known."""
+        if not isinstance(self._given, Plan) and stage == "fit":
+            rounds = trainer.max_epochs or -1
+            require(rounds > 0, "max_epochs", rounds, "the number of server rounds", "max_epochs=100")
+            self._plan = self._given.plan(rounds, self.rule)
 
     def on_server_update(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, update: ServerUpdate
@@ -60,6 +64,13 @@ class FedGM(pl.Callback):
             return x
         state = {k: v.to(x.device) for k, v in self.state.items()}
         return self.rule.average(x, state, self.plan.after(t))
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Tell everyone where a stage ends."""
+        t = trainer.global_step  # one a round
+        if t in self.plan.ends[:-1]:
+            (stage, before), (_, after) = self.plan.at(t), self.plan.at(t + 1)
+            fire(trainer, "on_stage_end", StageEnd(stage, t, before, after))
 
     def state_dict(self) -> dict[str, Any]:
         """d (and whatever else the rule keeps) is part of every checkpoint."""

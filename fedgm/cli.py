@@ -23,7 +23,7 @@ COMMANDS = {
     "show": ("fedgm.runs.table:show", "One run in full."),
     "compare": ("fedgm.runs.compare:compare", "Runs side by side: a picture and a table, also in LaTeX."),
     "sync": ("fedgm.runs.sync:sync", "Send stored runs to W&B later."),
-    "data": ("fedgm.split:data", "Fetch a dataset; --show OVERRIDES draws the split of a run."),
+    "data": ("fedgm.split:data", "Fetch CIFAR-10 or Shakespeare; --show OVERRIDES draws the split of a run."),
     "convert": (
         "fedgm.server.command:convert",
         "Translate between the momentum conventions of papers and tools.",

@@ -5,7 +5,7 @@ Parts that are chosen by ``_target_`` (algorithm, schedule, model ...) have no s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +17,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fedgm.errors import FedGMError, require
+from fedgm.winners import winner
 
 
 def _one_of(key: str, value: str, *allowed: str) -> None:
@@ -66,8 +67,10 @@ class Local:
     weight_decay: float = MISSING
     clip: float | None = MISSING
     optimizers: dict[str, Any] = MISSING
+    state: str = "reset"
 
     def __post_init__(self) -> None:
+        _one_of("local.state", self.state, "reset", "keep")
         _at_least("local.epochs", self.epochs, 1, 3)
         _one_of("local.unit", self.unit, "epochs", "steps")
         _positive("local.lr", self.lr, 0.01)
@@ -97,6 +100,7 @@ class Eval:
     train_samples: int = MISSING
     loss_limit: float | None = MISSING
     point: str = "sent"
+    metric: str | None = None
 
     def __post_init__(self) -> None:
         _one_of("eval.point", self.point, "sent", "average")
@@ -120,31 +124,29 @@ class Checkpoint:
 
 @dataclass
 class Data:
-    """A source of images and the way it is split over clients."""
+    """A source and the way it is split over clients; keys with a value here are read by images alone."""
 
     name: str = MISSING
-    alpha: float = MISSING
+    alpha: float = inf
     seed: int = MISSING
-    partition: str = MISSING
-    client_samples: int | None = MISSING
-    min_samples: int = MISSING
-    train_samples: int | None = MISSING
-    test_samples: int | None = MISSING
-    resolution: int | None = MISSING
-    augment: str = MISSING
-    path: str | None = MISSING
-    root: str | None = MISSING
-    source: Any = MISSING
+    partition: str = "dirichlet"
+    client_samples: int | None = None
+    min_samples: int = 1
+    train_samples: int | None = None
+    test_samples: int | None = None
+    resolution: int | None = None
+    augment: str = "none"
+    path: str | None = None
+    root: str | None = None
+    source: Any = MISSING  # builds what can `federate`: see fedgm/data/clients.py
     shards: int = 2
     classes_per_client: int = 2
 
     def __post_init__(self) -> None:
         allowed = "0 (one class per client), a positive number, or inf (IID)"
-        _at_least("data.seed", self.seed, 0, 0)
         require(self.alpha >= 0, "data.alpha", self.alpha, allowed, "data.alpha=0.5")
-        _one_of(
-            "data.partition", self.partition, "dirichlet", "virtual", "shards", "classes", "quantity", "capped"
-        )
+        partitions = ("dirichlet", "virtual", "shards", "classes", "quantity", "capped")
+        _one_of("data.partition", self.partition, *partitions)
         _at_least("data.shards", self.shards, 1, 2)
         _at_least("data.classes_per_client", self.classes_per_client, 1, 2)
         _one_of("data.augment", self.augment, "none", "flip", "crop_flip")
@@ -194,14 +196,15 @@ class Trainer:
 
 @dataclass
 class Track:
-    """Weights & Biases."""
+    """Where rows go: Weights & Biases, and any number of Lightning loggers."""
 
     name: str = MISSING
-    mode: str = MISSING
-    project: str = MISSING
-    entity: str | None = MISSING
-    group: str | None = MISSING
-    tags: list[str] = MISSING
+    mode: str = "disabled"
+    project: str = "fedgm"
+    entity: str | None = None
+    group: str | None = None
+    tags: list[str] = field(default_factory=list[str])
+    loggers: dict[str, Any] = field(default_factory=dict[str, Any])  # each by its _target_
 
     def __post_init__(self) -> None:
         _one_of("track.mode", self.mode, "auto", "online", "offline", "disabled")
@@ -227,6 +230,14 @@ class RunConfig:
     schedule: Any = MISSING
     participation: Any = MISSING
     client: Any = MISSING
+    upload: Any = field(default_factory=lambda: {"name": "plain", "_target_": "fedgm.upload.plain.Plain"})
+    task: Any = field(
+        default_factory=lambda: {
+            "name": "classification",
+            "_target_": "fedgm.tasks.classification.Classification",
+        }
+    )
+    callbacks: Any = field(default_factory=lambda: {"name": "none"})
     model: Any = MISSING
     data: Data = MISSING
     profile: Profile = MISSING
@@ -240,6 +251,7 @@ class RunConfig:
     def __post_init__(self) -> None:
         _at_least("rounds", self.rounds, 1, 70)
         _at_least("seed", self.seed, 0, 0)
+        _at_least("data.seed", self.data.seed, 0, 0)
         _at_least("stop_after", self.stop_after, 1, 50)
 
 
@@ -254,20 +266,6 @@ def register() -> None:
     ConfigStore.instance().store(name="run_schema", node=RunConfig)
     OmegaConf.register_new_resolver("fedgm.rounds", lambda t, scale: round(t * scale), replace=True)
     OmegaConf.register_new_resolver("fedgm.winner", winner, replace=True)
-
-
-def winner(key: str, otherwise: Any, *, _root_: DictConfig) -> Any:
-    """``${fedgm.winner:eta,1.0}``: eta of the grid's winner in ``conf/best``, or the second value.
-
-    An experiment that sets ``winners`` asks for it. The entry is ``<experiment>.<algorithm>``, and of
-    autonomous clients ``<experiment>.<algorithm>.<anchor>``: each reading of Alg. 4 has its own winner.
-    """
-    entry: Any = _root_.best
-    for part in (_root_.winners, _root_.algorithm.name):
-        entry = (entry or {}).get(part) if part else None
-    if entry and "eta" not in entry:
-        entry = entry.get(_root_.participation.get("anchor"))
-    return otherwise if not entry or entry.get(key) is None else entry[key]
 
 
 def compose(overrides: Sequence[str]) -> DictConfig:

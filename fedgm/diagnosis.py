@@ -77,20 +77,34 @@ def _setting(config: "RunConfig") -> tuple["Setting", bool]:
     """The setting, and whether clients arrive uniformly; what no theorem covers is refused first."""
     from fedgm.assemble import build_participation, build_rule, build_server, load_federation
     from fedgm.client.rule import Plain
+    from fedgm.data.clients import local_steps
+    from fedgm.server.rule import SeesNorms
     from fedgm.theory import Training, arrives_uniformly, local_work, require_covered, theory_stages
     from fedgm.theory.work import setting
 
-    stages = theory_stages(build_server(config)[1])
+    server, plan = build_server(config)
+    if isinstance(server, SeesNorms):
+        raise FedGMError("the theorems cover FedGM, whose eta no update changes. Try algorithm=fedgm")
+    stages = theory_stages(plan)
     rule, local, name = build_rule(config), config.local, str(config.client["name"])
     plain, optimizer = type(rule) is Plain, local.optimizers[local.optimizer]
     require_covered(
-        Training(name, plain, rule.sends, optimizer, local.clip, config.clients.weights, config.participation)
+        Training(
+            name,
+            plain,
+            rule.sends,
+            optimizer,
+            local.clip,
+            config.clients.weights,
+            config.participation,
+            str(config.upload["name"]),
+        )
     )
     federation = load_federation(config)
     scheme: Participation = build_participation(config, federation)
 
     def steps(client: int, epochs: int) -> int:
-        return federation.steps_of(client, local.batch_size, epochs, local.unit)
+        return local_steps(federation, client, epochs, local.unit)
 
     work = local_work(scheme, steps, config.rounds)
     return setting(work, config.clients.count, local.lr, stages), arrives_uniformly(scheme)
@@ -104,13 +118,13 @@ def _reports(
     variant: Literal["corrected", "printed"],
 ) -> Iterator["Report"]:
     """The theorem asked for, or all that apply; ``auto`` is the corollary unless arrival is uniform."""
-    from fedgm.theory import corollary, diagnose, theorem1, theorem2, theorem3
+    from fedgm.theory import diagnose, theorem1, theorem2, theorem3
 
     theorems: dict[str, Callable[..., Report]] = {
-        "1": theorem1, "2": theorem2, "3": theorem3, "nonuniform": corollary
+        "1": theorem1, "2": theorem2, "3": theorem3, "nonuniform": _corollary
     }  # fmt: skip
     if theorem != "all":
-        chosen = corollary if theorem == "auto" and not uniform else diagnose
+        chosen = _corollary if theorem == "auto" and not uniform else diagnose
         yield theorems.get(theorem, chosen)(problem, setting, variant)
         return
     for name, one in theorems.items():
@@ -118,6 +132,17 @@ def _reports(
             yield one(problem, setting, variant)
         except FedGMError as error:
             click.echo(f"Theorem {name}: {error}", err=True)
+
+
+def _corollary(problem: "Problem", setting: "Setting", variant: Literal["corrected", "printed"]) -> "Report":
+    """The corollary with the sigma_g that its proof needs, that of the most different client, if known."""
+    from fedgm.theory import corollary
+
+    if problem.sigma_max is not None and problem.sigma_max > problem.sigma_g:
+        note = f"sigma_g is that of the client that differs most, {problem.sigma_max:.3g}."
+        problem = replace(problem, sigma_g=problem.sigma_max)
+        setting = replace(setting, notes=(*setting.notes, note))
+    return corollary(problem, setting, variant)
 
 
 def _composed(overrides: tuple[str, ...]) -> "RunConfig":
@@ -212,17 +237,20 @@ def estimate_run(
     from torch.nn.functional import cross_entropy
 
     from fedgm.assemble import build_module, load_federation
+    from fedgm.data.federation import Federation
     from fedgm.theory import measure
 
     federation = load_federation(config)
-    module = build_module(config, federation.classes)
+    if not isinstance(federation, Federation):
+        raise FedGMError(f"--estimate {folder}: data={config.data.name} has no images. Allowed: image data")
+    module = build_module(config, federation.facts)
     module.load_state_dict(load_file(folder / "model.safetensors"))
     size, layout = config.local.batch_size, bool(config.model["channels_last"])
 
     def batches(client: int) -> Iterator[tuple["Tensor", "Tensor"]]:
         own = federation.partition.indices(client)
         for start in range(0, len(own) - size + 1, size):
-            yield federation.batch(own[start : start + size], train=False, channels_last=layout)
+            yield federation.images.batch(own[start : start + size], train=False, channels_last=layout)
 
     chosen = [c for c in range(federation.count) if federation.size(c) >= 2 * size][:clients]
     if len(chosen) < 2:

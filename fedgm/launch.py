@@ -22,9 +22,11 @@ from fedgm.lightning import pl
 from fedgm.loop import rounds_done
 from fedgm.rates import require_rates_unset
 from fedgm.server import Plan, ServerRule
+from fedgm.tasks.metric import scoreboard
 from fedgm.track import checkpoint, curves, report, rows, summary
 from fedgm.track.folder import create, identity, locate
 from fedgm.track.lock import locked
+from fedgm.track.loggers import WandbLogger, build_loggers
 from fedgm.track.pause import PauseAfter
 from fedgm.track.progress import RoundProgress
 from fedgm.track.roundlog import RoundLog
@@ -45,7 +47,13 @@ class RunResult:
         return self.summary["status"]
 
 
-def execute(cfg: DictConfig, overrides: Sequence[str], console: Console, alone: bool = True) -> RunResult:
+def execute(
+    cfg: DictConfig,
+    overrides: Sequence[str],
+    console: Console,
+    alone: bool = True,
+    callbacks: Sequence[pl.Callback] = (),
+) -> RunResult:
     """Run the job, continue it, or report that it is done; ``alone`` is False in a multirun."""
     config = validate(cfg)
     rule, plan = assemble.build_server(config)
@@ -54,7 +62,8 @@ def execute(cfg: DictConfig, overrides: Sequence[str], console: Console, alone: 
     folder = locate(cfg, overrides)
     create(folder)
     with locked(folder):
-        static = summary.describe(config, rule, plan, folder, identity(cfg))
+        board = assemble.scoreboard_of(config)
+        static = summary.describe(config, rule, plan, folder, identity(cfg), board)
         if config.rerun:
             _empty(folder)
         before = summary.read(folder)
@@ -63,7 +72,7 @@ def execute(cfg: DictConfig, overrides: Sequence[str], console: Console, alone: 
         if before.get("status") == "paused" and before["rounds_done"] >= (config.stop_after or inf):
             report.closing(console, before, folder)
             return RunResult(folder, before)
-        return Job(config, cfg, rule, plan, folder, static, console, alone).run(before)
+        return Job(config, cfg, rule, plan, folder, static, console, alone, callbacks).run(before)
 
 
 @dataclass
@@ -78,10 +87,11 @@ class Job:
     static: dict[str, Any]
     console: Console
     alone: bool
+    callbacks: Sequence[pl.Callback] = ()  # besides those of the configuration
 
     def run(self, before: dict[str, Any]) -> RunResult:
         """Train, and record the end whatever it is."""
-        self.log = RoundLog(self.folder / "metrics.jsonl", self._record)
+        self.log = _round_log(self.config, self.cfg, self.folder, self.static["hash"])
         ended = self.static
         try:
             write_atomically(self.folder / "config.yaml", OmegaConf.to_yaml(self.cfg, resolve=True))
@@ -101,9 +111,8 @@ class Job:
             ended = self._give_up("failed", f"{type(error).__name__}: {error}".splitlines()[0])
             raise
         finally:
-            if self.log.record is not None:
-                wanted = ended["status"] == "stopped" and in_sweep_agent()  # by early_terminate
-                self.log.record.finish(ended, failed=ended["status"] not in summary.WELL and not wanted)
+            wanted = ended["status"] == "stopped" and in_sweep_agent()  # by early_terminate
+            self.log.finish(ended, failed=ended["status"] not in summary.WELL and not wanted)
         report.closing(self.console, ended, self.folder)
         return RunResult(self.folder, ended)
 
@@ -122,7 +131,7 @@ class Job:
         """Assemble and fit, then write model, curves and summary."""
         config = self.config
         clients = assemble.load_federation(config)
-        module = assemble.build_module(config, clients.classes)
+        module = assemble.build_module(config, clients.facts)
         start = self._continue_from(before, assemble.build_participation(config, clients).history)
         workers = assemble.worker_count(config, self.alone)
         parameters = sum(p.numel() for p in module.parameters())
@@ -137,34 +146,44 @@ class Job:
         callbacks: list[pl.Callback] = [
             server,
             self.log,
-            RoundProgress(self.console, title, live, last),
+            RoundProgress(self.console, title, live, last, scoreboard(self.static)),
             PauseAfter(last),
-            saver,
             StopOnSigterm(),
+            *assemble.build_callbacks(config),
+            *self.callbacks,
+            saver,
         ]
-        trainer = assemble.build_trainer(config, callbacks, workers)
+        trainer = assemble.build_trainer(config, callbacks, workers, self.log.loggers)
         loop = assemble.fit(
             config, trainer, module, clients, str(start) if start else None, self._store(parameters)
         )
-        self.log.ensure_record()
-        if loop.diverged is None and rounds_done(trainer) < config.rounds:
+        self.log.ensure_whole()
+        if loop.diverged is None and rounds_done(trainer) == last < config.rounds:
             return self._conclude("paused", None, loop.initial)
         if config.eval.point == "average" and loop.diverged is None:  # keep the model that was evaluated
             weights = FlatWeights(module)
             x = weights.read()
             weights.write(x._replace(x=server.average(x.x, config.rounds)))
         self._save_model(module)
-        return self._conclude("diverged" if loop.diverged else "finished", loop.diverged, loop.initial)
+        early = "a callback stopped it" if rounds_done(trainer) < config.rounds else None
+        status = "diverged" if loop.diverged else "finished"
+        return self._conclude(status, loop.diverged or early, loop.initial)
 
     def _store(self, parameters: int) -> ClientStore | None:
         """Where clients keep their states, if the rule has any; says what that will cost."""
-        if not assemble.build_rule(self.config).sends:
-            return None
         c = self.config
+        keepers = {
+            c.client["name"]: assemble.build_rule(c).sends,
+            c.upload["name"]: assemble.build_upload(c).keeps,
+            f"local.state={c.local.state}": 2 * (c.local.state == "keep"),  # AdamW; others have fewer
+        }
+        if not (vectors := sum(keepers.values())):
+            return None
         versions = min(c.checkpoint.every * c.checkpoint.keep + 2, c.rounds)
         clients = min(c.clients.count, c.rounds * c.clients.per_round)
-        cost = require_room(self.folder, clients, 4 * parameters, versions)
-        self.console.print(f"  {c.client['name']} keeps {cost}", highlight=False)
+        cost = require_room(self.folder, clients, 4 * parameters * vectors, versions)
+        who = ", ".join(name for name, kept in keepers.items() if kept)
+        self.console.print(f"  {who} keeps {cost}", highlight=False)
         return ClientStore(self.folder / "checkpoints" / "clients", c.checkpoint.every, c.checkpoint.keep)
 
     def _save_model(self, module: pl.LightningModule) -> None:
@@ -180,9 +199,10 @@ class Job:
         clients = sum(row["cohort/clients"] or 0 for row in own)
         steps = sum(row["cohort/steps"] or 0 for row in own) / clients if clients else 0.0
         more = {"initial": initial, "reason": reason, "local_steps": steps}
-        drawn = {**self.static, **rows.summarise(own), **more, "status": status}
+        board = scoreboard(self.static)
+        drawn = {**self.static, **rows.summarise(own, board), **more, "status": status}
         title = f"{drawn['name']}: {drawn['algorithm']}, {drawn['schedule']} schedule"
-        curves.draw(self.folder / "curves.png", own, self.plan.ends, title, report.caption(drawn))
+        curves.draw(self.folder / "curves.png", own, self.plan.ends, title, report.caption(drawn), board)
         ended = summary.write(self.folder, self.static, status, **more)
         if status in summary.DONE:
             checkpoint.discard(self.folder / "checkpoints")
@@ -195,29 +215,31 @@ class Job:
         except OSError:
             return {**self.static, "status": status, "reason": reason}
 
-    def _record(self) -> WandbRecord:
-        """Opened by the first worker only, when training starts."""
-        return _wandb_record(self.config, self.cfg, self.folder, self.static["hash"])
-
 
 def _skip(
     config: RunConfig, cfg: DictConfig, folder: Path, done: dict[str, Any], console: Console
 ) -> RunResult:
     """Report a run that is done; a sweep agent still gets its rows, or its sweep would hold an empty run."""
     if in_sweep_agent():
-        record = _wandb_record(config, cfg, folder, done["hash"])
-        for row in rows.read(folder / "metrics.jsonl"):
-            record.log(row)
-        record.finish(done, failed=False)
+        log = _round_log(config, cfg, folder, done["hash"])
+        log.ensure_whole()
+        log.finish(done, failed=False)
     console.print("already done (rerun=true starts anew):", highlight=False)
     report.closing(console, done, folder)
     return RunResult(folder, done)
 
 
-def _wandb_record(config: RunConfig, cfg: DictConfig, folder: Path, mark: str) -> WandbRecord:
+def _round_log(config: RunConfig, cfg: DictConfig, folder: Path, mark: str) -> RoundLog:
+    """The record of a run, with W&B first among its loggers; nothing is opened yet."""
     values: Any = OmegaConf.to_container(cfg, resolve=True)
-    again = f"-{int(time.time())}" if config.rerun else ""  # W&B keeps the run that is done anew under its id
-    return WandbRecord(config.track, folder, f"{mark[:16]}-{config.seed}{again}", values)
+    again = (
+        f"-{int(time.time())}" if config.rerun else ""
+    )  # W&B keeps the run that is done again under its id
+    run_id = f"{mark[:16]}-{config.seed}{again}"
+    loggers = build_loggers(config.track, folder)
+    if resolve_mode(config.track.mode) != "disabled":
+        loggers.insert(0, WandbLogger(lambda: WandbRecord(config.track, folder, run_id, values)))
+    return RoundLog(folder / "metrics.jsonl", loggers, values)
 
 
 def _empty(folder: Path) -> None:

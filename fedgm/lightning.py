@@ -42,21 +42,30 @@ declare_torchvision_operators()
 filterwarnings("ignore", message=".*isinstance.treespec, LeafSpec.*")  # Lightning 2.6 beside torch 2.13
 
 import pytorch_lightning as pl  # noqa: E402
+from pytorch_lightning.callbacks import Checkpoint  # noqa: E402
+from pytorch_lightning.loggers import Logger  # noqa: E402
 from pytorch_lightning.loops.fit_loop import _FitLoop as FitLoop  # noqa: E402
 from pytorch_lightning.plugins.io import TorchCheckpointIO  # noqa: E402
 from pytorch_lightning.strategies import DDPStrategy  # noqa: E402
 from pytorch_lightning.strategies.launchers.launcher import _Launcher as Launcher  # noqa: E402
 from pytorch_lightning.trainer.call import _call_callback_hooks as call_callback_hooks  # noqa: E402
+from pytorch_lightning.trainer.call import _call_lightning_module_hook as call_module_hook  # noqa: E402
 from pytorch_lightning.utilities.exceptions import MisconfigurationException  # noqa: E402
-from pytorch_lightning.utilities.rank_zero import rank_zero_warn  # noqa: E402
+from pytorch_lightning.utilities.model_helpers import is_overridden  # noqa: E402
+from pytorch_lightning.utilities.rank_zero import rank_zero_only, rank_zero_warn  # noqa: E402
 
 __all__ = [
+    "Checkpoint",
     "DDPStrategy",
     "FitLoop",
     "Launcher",
+    "Logger",
     "MisconfigurationException",
     "TorchCheckpointIO",
     "call_callback_hooks",
+    "call_module_hook",
+    "is_overridden",
     "pl",
+    "rank_zero_only",
     "rank_zero_warn",
 ]

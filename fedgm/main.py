@@ -17,6 +17,7 @@ from fedgm.errors import ConfigError, FedGMError
 def task(cfg: DictConfig) -> dict[str, Any]:
     """One job. Alone it ends the process with a message; in a multirun it reports and lets others run."""
     from fedgm.launch import execute
+    from fedgm.tasks.metric import scoreboard
     from fedgm.track.wandb_run import in_sweep_agent
 
     hydra_config = HydraConfig.get()
@@ -38,8 +39,13 @@ def task(cfg: DictConfig) -> dict[str, Any]:
             raise
         traceback.print_exc()
         return {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
-    final = result.summary.get("final") or {}
-    return {"status": result.status, "folder": str(result.folder), "test/acc": final.get("test/acc")}
+    board, final = scoreboard(result.summary), result.summary.get("final") or {}
+    return {
+        "status": result.status,
+        "folder": str(result.folder),
+        "metric": board.headline.replace("/", " "),
+        "shown": board.show(board.headline, final),
+    }
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from hydra.utils import get_object, instantiate
 
 from fedgm.errors import ConfigError
 
-NOT_PARAMETERS = ("name", "version", "channels_last")  # of the group, not of the target
+NOT_PARAMETERS = ("name", "version", "channels_last")  # of the group, unless the target names them itself
 
 
 def build(node: Mapping[str, Any], key: str, offer: Mapping[str, Any] | None = None, **extra: Any) -> Any:
@@ -21,10 +21,10 @@ def build(node: Mapping[str, Any], key: str, offer: Mapping[str, Any] | None = N
     ``extra`` is passed in any case, ``offer`` only as far as the target's signature names it. Nested
     nodes with a ``_target_`` are built first, with the same offer.
     """
-    check(node, key, given=set(extra))
+    check(node, key, given={*extra, *(offer or {})})
     wanted = inspect.signature(get_object(str(node["_target_"]))).parameters
     extra |= {name: value for name, value in (offer or {}).items() if name in wanted}
-    values = {k: v for k, v in node.items() if k not in NOT_PARAMETERS}
+    values = {k: v for k, v in node.items() if k not in NOT_PARAMETERS or k in wanted}
     for name, value in node.items():
         if isinstance(value, Mapping) and "_target_" in value:
             extra[name] = build(values.pop(name), f"{key}.{name}", offer)
@@ -38,7 +38,7 @@ def check(node: Mapping[str, Any], key: str, given: set[str] | None = None) -> N
     names = [n for n, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD and n != "self"]
     open_ended = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     for name, value in node.items():
-        if name == "_target_" or name in NOT_PARAMETERS:
+        if name == "_target_" or (name in NOT_PARAMETERS and name not in names):
             continue
         where = f"{key}.{name}"
         if name not in names and not open_ended:
@@ -57,16 +57,21 @@ def check(node: Mapping[str, Any], key: str, given: set[str] | None = None) -> N
             raise ConfigError(f"{key}.{name}", "(missing)", f"{target} needs it", hint)
 
 
-def _target(node: Mapping[str, Any], key: str) -> tuple[str, inspect.Signature, dict[str, Any]]:
-    """The target's name, signature and, as far as they can be read, type hints."""
+def target_of(node: Mapping[str, Any], key: str) -> Callable[..., Any]:
+    """What ``_target_`` names."""
     name = node.get("_target_")
     try:
-        target: Callable[..., Any] = get_object(str(name))
+        return get_object(str(name))
     except Exception as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(
             f"{key}._target_", name, f"an importable name ({reason})", "the full dotted path"
         ) from None
+
+
+def _target(node: Mapping[str, Any], key: str) -> tuple[str, inspect.Signature, dict[str, Any]]:
+    """The target's name, signature and, as far as they can be read, type hints."""
+    name, target = node.get("_target_"), target_of(node, key)
     try:
         hints = get_type_hints(target.__init__ if inspect.isclass(target) else target)
     except Exception:

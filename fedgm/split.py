@@ -11,7 +11,7 @@ class DataGroup(click.Group):
     """Datasets by name; with ``--show`` what follows are the overrides of a run."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """``--show`` may stand anywhere: ``fedgm data cifar10 --show`` is ``fedgm data --show data=cifar10``."""
+        """``--show`` may stand anywhere: ``data cifar10 --show`` is ``data --show data=cifar10``."""
         if "--show" in args:
             words = [word for word in args if word != "--show"]
             chosen = [f"data={word}" if word in self.commands else word for word in words]
@@ -20,6 +20,12 @@ class DataGroup(click.Group):
 
 
 @click.group(cls=DataGroup, commands=fetching.commands)
+@click.option(
+    "--show", is_flag=True, expose_value=False, help="Draw the split of the run with these overrides."
+)
+@click.option(
+    "--out", metavar="FILE", expose_value=False, help="Where --show draws  [default: partition.png]."
+)
 def data() -> None:
     """Fetch datasets, and draw how they are split over the clients of a run.
 
@@ -51,11 +57,15 @@ def draw_split(overrides: tuple[str, ...], out: str) -> Any:
     """Compose, load and split as the run would, then draw."""
     from fedgm.assemble import load_federation
     from fedgm.config import compose, validate
+    from fedgm.data.federation import Federation
     from fedgm.data.picture import draw_partition
+    from fedgm.errors import require
 
     run = validate(compose(overrides))
-    clients = load_federation(run)
-    d = run.data
+    clients, d = load_federation(run), run.data
+    images = isinstance(clients, Federation)
+    require(images, "data", d.name, "images: only they are split by label", "fedgm data --show data=cifar10")
+    assert isinstance(clients, Federation)
     how = {
         "dirichlet": f"Dirichlet alpha = {d.alpha:g}",
         "virtual": f"Dirichlet alpha = {d.alpha:g}, drawn on demand",
@@ -65,4 +75,5 @@ def draw_split(overrides: tuple[str, ...], out: str) -> Any:
         "classes": f"{d.classes_per_client} classes a client",
     }[d.partition]
     title = f"{d.name} over {clients.count:,} clients, {how}, seed {d.seed}"
-    return draw_partition(clients.partition, clients.train_labels.numpy(), clients.class_names, out, title)
+    labels, names = clients.images.train_labels.numpy(), clients.images.class_names
+    return draw_partition(clients.partition, labels, names, out, title)

@@ -91,18 +91,16 @@ class TolerantSweeper(BasicSweeper):
 
 def _compare(outcomes: list[tuple[str, dict[str, Any]]]) -> Path | None:
     """Draw all runs that have rows into one picture beside them; seeds of a line become a band."""
-    lines: dict[str, list[Path]] = {}
-    for overrides, outcome in outcomes:
-        if outcome["status"] in GOOD and outcome["test/acc"] is not None:
-            label = " ".join(word for word in overrides.split() if not word.startswith("seed="))
-            lines.setdefault(label or "as configured", []).append(Path(outcome["folder"]))
-    if sum(map(len, lines.values())) < 2:
+    good = [outcome for _, outcome in outcomes if outcome["status"] in GOOD and outcome["shown"] != "-"]
+    if len(good) < 2:
         return None
-    from fedgm.track.compare import compare
+    from fedgm.figures.formats import save
+    from fedgm.runs.compare import picture
+    from fedgm.runs.find import find
+    from fedgm.runs.labels import lines
 
-    home = next(iter(lines.values()))[0].parent.parent
-    compare(home / "compare.png", lines, f"{home.name}: {len(lines)} lines")
-    return home / "compare.png"
+    folders = [Path(outcome["folder"]) for outcome in good]
+    return save(picture(lines(find(folders))), folders[0].parent.parent / "compare.png")
 
 
 def _telling(jobs: list[Sequence[str]]) -> Callable[[Sequence[str]], str]:
@@ -113,11 +111,11 @@ def _telling(jobs: list[Sequence[str]]) -> Callable[[Sequence[str]], str]:
 
 def _table(outcomes: list[tuple[str, dict[str, Any]]], refused: list[tuple[str, str]]) -> Table:
     table = Table(header_style="bold", title="multirun")
-    for name in ("job", "status", "test acc", "folder"):
-        table.add_column(name, overflow="fold", justify="right" if name == "test acc" else "left")
+    headline = next((o["metric"] for _, o in outcomes if "metric" in o), "result")
+    for name in ("job", "status", headline, "folder"):
+        table.add_column(name, overflow="fold", justify="right" if name == headline else "left")
     for overrides, outcome in outcomes:
-        accuracy = outcome.get("test/acc")
-        shown = f"{100 * accuracy:.2f} %" if accuracy is not None else "-"
+        shown = outcome.get("shown", "-")
         table.add_row(
             overrides, outcome["status"], shown, "/".join(Path(outcome.get("folder", "-")).parts[-2:])
         )

@@ -14,6 +14,7 @@ class FedProx(Plain):
     """loss += mu/2 ||w - x_t||^2, i.e. g += mu (w - x_t); the reported loss is without the extra term."""
 
     mu: float = 0.01
+    changes_gradients = True
 
     def __post_init__(self) -> None:
         require(0 <= self.mu < inf, "client.mu", self.mu, "a number of at least 0", "client.mu=0.01")

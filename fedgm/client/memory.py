@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from torch import Tensor, zeros_like
 
-from fedgm.client.rule import Adjust, Local, Returned, State
+from fedgm.client.rule import Adjust, Local, Plain, Returned, State
 
 
 @dataclass(frozen=True)
-class LastUpdates:
+class LastUpdates(Plain):
     """D = 1/n sum_i G_i over *all* n clients, where G_i is client i's last (weighted) delta, 0 until it came.
 
     A client keeps G_i and sends the change of it; the server keeps the mean. So the server never holds
@@ -16,6 +16,8 @@ class LastUpdates:
     """
 
     sends = True
+    needs_uniform_mean = True
+    needs_plain_upload = True
 
     def begin(self, local: Local) -> Adjust | None:
         """Local training is plain."""

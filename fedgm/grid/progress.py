@@ -33,6 +33,14 @@ class Results:
             self._read[job.key] = stamp, found
         return self._read[job.key][1]
 
+    def show(self, value: float | None) -> str:
+        """A value of the sweep's metric as its task shows it."""
+        metric = self.plan.file.metric
+        known = next((run for run in map(self.of, self.plan.jobs) if run is not None), None)
+        if value is None or known is None or metric not in known.board.columns:
+            return "-" if value is None else f"{value:.4f}"
+        return known.board.metric(metric).show(value)
+
     def rounds(self, job: Job) -> int:
         """Rounds that are recorded; all of them for a run that is done."""
         found = self.of(job)

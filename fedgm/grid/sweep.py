@@ -57,12 +57,15 @@ class Sweep:
             assemble.build_server(validate(cfg))
 
     def conclude(self, failed: dict[tuple[str, int], str]) -> None:
-        """Table and pictures, in the sweep's folder and on the screen."""
+        """Table and pictures, in the sweep's folder, on the screen and (where runs go there) in W&B."""
         closing(self.console, self.results, failed)
-        from fedgm.grid import pictures
+        from fedgm.grid import pictures, wandb_pictures
 
-        for path in [*write_table(self.results), *pictures.draw(self.results)]:
+        drawn = pictures.draw(self.results)
+        for path in [*write_table(self.results), *drawn]:
             self.console.print(f"  {path}", highlight=False, soft_wrap=True)
+        if note := wandb_pictures.send(self.plan, drawn):
+            self.console.print(f"  {note}", highlight=False, soft_wrap=True)
 
     def write_winner(self) -> Path:
         """Keep the winner in ``conf/best``."""

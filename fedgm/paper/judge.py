@@ -9,8 +9,8 @@ from fedgm.claims.budget import budget_notes
 from fedgm.claims.paper import Claim
 from fedgm.claims.run import Run
 from fedgm.claims.verdict import Evidence
-from fedgm.config import winner
 from fedgm.paper.plan import PlannedFigure
+from fedgm.winners import origin
 
 Grids = Callable[[str], list[Run | None]]
 
@@ -84,10 +84,10 @@ def source(planned: PlannedFigure, key: str) -> str | None:
     if not planned.figure.has_winners:
         return None
     cfg = planned.config(key)
-    found = winner("eta", None, _root_=cfg) is not None
     algorithm = cfg.algorithm
     words = f"eta {algorithm.eta:g}, beta {algorithm.beta:g}, nu {algorithm.nu:g}"
-    return f"{words} ({'winner of the grid' if found else 'of the yaml: the grid has no winner yet'})"
+    found = origin(cfg.best, cfg.winners, algorithm, cfg.participation.get("anchor")) or ""
+    return f"{words} ({found if found.startswith('winner') else 'of the yaml: not a winner of the grid'})"
 
 
 def missing(evidence: Evidence, planned: PlannedFigure) -> list[str]:

@@ -17,14 +17,18 @@ RULES: dict[Normalize, Rule] = {
     "fednova": lambda epochs, steps, reference, a: [sum(a) / len(a) / a_i for a_i in a],
 }
 
+NEEDS_UNIFORM_MEAN: tuple[Normalize, ...] = (
+    "fednova",
+)  # its factors are written for clients.weights=uniform
+
 
 @cache
 def effective_steps(steps: int, momentum: float = 0.0, pull: float = 0.0) -> float:
     """FedNova's |a_i|_1: how far ``steps`` local steps go, in units of eta_l times a gradient.
 
     Entry j of a_i is how much of a gradient is in the delta j steps later. Local momentum rho (as torch has
-    it) gives (1 - rho^j) / (1 - rho); FedProx, with ``pull`` = eta_l mu, gives (1 - pull)^(j-1). One recursion
-    has both, and plain SGD with entries 1 and sum K.
+    it) gives (1 - rho^j) / (1 - rho); FedProx, with ``pull`` = eta_l mu, gives (1 - pull)^(j-1). One
+    recursion has both, and plain SGD with entries 1 and sum K.
     """
     moved, speed, total = 0.0, 0.0, 0.0
     for j in range(steps):

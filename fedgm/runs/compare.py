@@ -60,7 +60,7 @@ def rows(grouped: dict[str, list[RunRecord]], target: float | None = None) -> li
     for name, runs in grouped.items():
         row = {"line": name, "seeds": ", ".join(str(run.facts["seed"]) for run in runs)}
         for metric in (name for name in metrics(every) if name in pair(main)):
-            row[metric] = spread(metric, [run.mean(metric) for run in runs])
+            row[metric] = spread(runs[0].board.metric(metric).scale, [run.mean(metric) for run in runs])
         if target is not None and main is not None:
             reached = [_rounds_to(run, main, target) for run in runs]
             row[f"rounds to {target:g}"] = _reached(reached)
@@ -85,7 +85,7 @@ def _rounds_to(run: RunRecord, metric: str, target: float) -> int | None:
     from fedgm.statistics.curve import rounds_to
 
     rounds = [int(row["round"] or 0) for row in run.evaluations]
-    return rounds_to(rounds, [row.get(metric) for row in run.evaluations], target, goal(metric))
+    return rounds_to(rounds, [row.get(metric) for row in run.evaluations], target, goal(run, metric))
 
 
 def pair(main: str | None) -> tuple[str, ...]:
@@ -93,12 +93,12 @@ def pair(main: str | None) -> tuple[str, ...]:
     return (f"train/{main.partition('/')[2]}", main) if main else ()
 
 
-def spread(metric: str, values: Sequence[float | None]) -> str:
-    """``44.12 ± 0.31``; accuracies in percent."""
+def spread(factor: float, values: Sequence[float | None]) -> str:
+    """``44.12 ± 0.31``; shares in percent have two digits less."""
     known = [value for value in values if value is not None]
     if not known:
         return "-"
-    factor, digits = (100.0, 2) if metric.endswith("acc") else (1.0, 4)
+    digits = 2 if factor == 100 else 4
     around = f" ± {factor * stdev(known):.{digits}f}" if len(known) > 1 else ""
     return f"{factor * mean(known):.{digits}f}{around}"
 

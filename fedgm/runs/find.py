@@ -100,12 +100,18 @@ def metrics(runs: Iterable[RunRecord]) -> list[str]:
 
 
 def main_metric(runs: Sequence[RunRecord]) -> str | None:
-    """What runs are compared by: test accuracy where there is one, else the first test metric."""
+    """The column that judges the runs, or where it was not measured the first of the test data."""
     known = metrics(runs)
-    tests = [name for name in known if name.startswith("test/")]
-    return next((name for name in tests if name.endswith("acc")), tests[0] if tests else None)
+    if runs and runs[0].board.headline in known:
+        return runs[0].board.headline
+    return next((name for name in known if name.startswith("test/")), None)
 
 
-def goal(metric: str) -> str:
-    """Losses fall, anything else rises."""
-    return "minimize" if "loss" in metric or "perplexity" in metric else "maximize"
+def goal(run: RunRecord, metric: str) -> str:
+    """Which way is better, as the run's task says."""
+    return "maximize" if run.board.metric(metric).better == "higher" else "minimize"
+
+
+def shown(run: RunRecord, metric: str, value: float | None) -> str:
+    """A measured value as people read it."""
+    return run.board.metric(metric).show(value)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -9,7 +10,7 @@ from fedgm import assemble, config
 from fedgm.errors import FedGMError
 from fedgm.lightning import pl
 
-GUESS = 10  # classes; the stored weights say how many there are
+NEEDED, GUESS = "num_classes", 10  # the stored weights say how many there are
 
 
 def load_model(run: str | Path) -> pl.LightningModule:
@@ -27,15 +28,22 @@ def load_model(run: str | Path) -> pl.LightningModule:
     config.register()
     stored = config.validate(config.stored(folder))
     tensors = load_file(weights)
-    module = assemble.build_module(stored, GUESS)
-    if (classes := _classes(module.state_dict(), tensors)) != GUESS:
-        module = assemble.build_module(stored, classes)
+    module = assemble.build_module(stored, _facts(stored))
+    if (classes := _classes(module.state_dict(), tensors)) is not None:
+        module = assemble.build_module(stored, {NEEDED: classes})
     module.load_state_dict(tensors)
     module.eval()
     return module
 
 
-def _classes(guessed: Mapping[str, Tensor], stored: Mapping[str, Tensor]) -> int:
-    """The first dimension of what does not fit a model of ``GUESS`` classes: its last layer."""
+def _facts(stored: config.RunConfig) -> Mapping[str, Any]:
+    """What the data decides of the model; a classifier's data need not be loaded for it."""
+    if assemble.task_class(stored).model_needs == (NEEDED,):
+        return {NEEDED: GUESS}
+    return assemble.load_federation(stored).facts
+
+
+def _classes(guessed: Mapping[str, Tensor], stored: Mapping[str, Tensor]) -> int | None:
+    """The length of the last layer, which does not fit a model of ``GUESS`` classes; None if all fits."""
     unlike = [name for name, tensor in guessed.items() if stored[name].shape != tensor.shape]
-    return int(stored[unlike[0]].shape[0]) if unlike else GUESS
+    return int(stored[unlike[0]].shape[0]) if unlike else None

@@ -48,7 +48,7 @@ def table(runs: "Sequence[RunRecord]") -> "Table":
     from rich.table import Table
 
     from fedgm.runs import labels
-    from fedgm.runs.find import main_metric
+    from fedgm.runs.find import main_metric, shown
 
     metric = main_metric(runs)
     sizes = {run.key: size(run.folder) for run in runs}
@@ -62,20 +62,15 @@ def table(runs: "Sequence[RunRecord]") -> "Table":
     keys = list(dict.fromkeys([*labels.RATES, *labels.differing(runs)]))
     for run in runs:
         facts = run.facts
-        scores = (shown(metric, run.mean(metric)), shown(metric, run.last(metric))) if metric else ()
+        scores = (
+            (shown(run, metric, run.mean(metric)), shown(run, metric, run.last(metric))) if metric else ()
+        )
         rounds = f"{facts['rounds_done']}/{facts['rounds']}"
         cells = (str(facts["name"]), labels.label(run, keys), str(facts["seed"]), run.status, rounds, *scores)
         made.add_row(*cells, _bytes(sizes[run.key]))
     if metric:
         made.caption = f"{metric}: mean of the last 10 evaluations, and the last"
     return made
-
-
-def shown(metric: str, value: float | None) -> str:
-    """Accuracies in percent."""
-    if value is None:
-        return "-"
-    return f"{100 * value:.2f} %" if metric.endswith("acc") else f"{value:.4f}"
 
 
 def size(folder: Path | None) -> int:
@@ -120,7 +115,7 @@ def show(run: str) -> None:
     from rich.console import Console
 
     from fedgm.errors import FedGMError
-    from fedgm.runs.find import metrics, one
+    from fedgm.runs.find import metrics, one, shown
 
     console = Console()
     try:
@@ -145,7 +140,7 @@ def show(run: str) -> None:
         numbers.add_column(name, justify="left" if name == "metric" else "right")
     for metric in metrics([found]):
         values = ((facts.get("initial") or {}).get(metric), found.last(metric), found.mean(metric))
-        numbers.add_row(metric, *(shown(metric, value) for value in values))
+        numbers.add_row(metric, *(shown(found, metric, value) for value in values))
     console.print(numbers)
     config = Table.grid(padding=(0, 2, 0, 0))
     for key, value in found.config.items():

@@ -92,6 +92,10 @@ SCHEMES: dict[str, Scheme] = {
             "outer step; clients run AdamW",
         ),
         Scheme(
+            "snoo", {"lr": 0.7, "mu": 0.5}, c.snoo, c.as_snoo,
+            "b = mu b + D;  x -= lr (D + mu b)", "outer step; clients keep AdamW's state",
+        ),
+        Scheme(
             "gpa", {"a": 1.0, "mu_x": 0.9, "mu_y": 0.8}, later.gpa, later.as_gpa,
             "z -= a D;  x = mu_x x + (1-mu_x) z;  y = mu_y x + (1-mu_y) z",
             "primal averaging; y is sent, x evaluated (eval.point=average)",

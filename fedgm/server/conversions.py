@@ -45,6 +45,11 @@ def nesterov_summed(lr: float, beta: float) -> Momentum:
     return Momentum(_positive("lr", lr) / (1 - _factor("beta", beta)), beta, beta)
 
 
+def snoo(lr: float, mu: float) -> Momentum:
+    """SNOO's outer step: summed Nesterov, as DiLoCo's, in its own letters."""
+    return Momentum(_positive("lr", lr) / (1 - _factor("mu", mu)), mu, mu)
+
+
 def fedgm(eta: float, beta: float, nu: float) -> Momentum:
     """Eq. 2 itself; nu outside [0, 1] is legal."""
     require(isfinite(nu), "algorithm.nu", nu, "a finite number, usually in [0, 1]", "algorithm.nu=0.9")
@@ -147,6 +152,12 @@ def as_nesterov_summed(m: Momentum) -> Parameters:
     """Only nu = beta."""
     beta = _nesterov(m)
     return {"lr": m.eta * (1 - beta), "beta": beta}
+
+
+def as_snoo(m: Momentum) -> Parameters:
+    """Only nu = beta."""
+    mu = _nesterov(m)
+    return {"lr": m.eta * (1 - mu), "mu": mu}
 
 
 def as_fedgm(m: Momentum) -> Parameters:

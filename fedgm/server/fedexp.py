@@ -12,7 +12,7 @@ from fedgm.server.rule import Hyper, State
 
 
 def extrapolation(squared: float, delta: Tensor, eps: float) -> float:
-    """``max(1, mean_i |D_i|^2 / (2 (|D|^2 + eps)))``: large where clients disagree and their mean is short."""
+    """``max(1, mean_i |D_i|^2 / (2 (|D|^2 + eps)))``: large where clients disagree."""
     return max(1.0, squared / (2 * (vector_norm(delta, dtype=float64).item() ** 2 + eps)))
 
 
@@ -20,7 +20,7 @@ def extrapolation(squared: float, delta: Tensor, eps: float) -> float:
 class FedExP:
     """Eq. 2 at eta times the extrapolation of the round; eta = 1 and nu = 0 are FedExP itself.
 
-    Its authors evaluate at the mean of the last two models, because the last one oscillates: ``eval.point=average``.
+    Its authors evaluate the mean of the last two models, as the last oscillates: ``eval.point=average``.
     """
 
     eta: float

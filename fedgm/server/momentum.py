@@ -69,8 +69,8 @@ def averaged(x: V, d: V, m: Momentum) -> V:
     """The averaged point behind the model that is sent: ``x + (1 - nu) eta beta / (1 - beta) d``.
 
     GPA sends y = mu_y x + (1 - mu_y) z and evaluates x. With e = x - z, e = eta beta / (1 - beta) d and
-    y = z + nu e, so x = y + (1 - nu) e. Where beta changes, e belongs to the step that comes: ``m`` is that of
-    the next round. nu = 1 sends the average itself.
+    y = z + nu e, so x = y + (1 - nu) e. Where beta changes, e belongs to the step that comes: ``m`` is the
+    triple of the next round. nu = 1 sends the average itself.
     """
     return x + ((1 - m.nu) * m.eta * m.beta / (1 - m.beta)) * d
 

@@ -1,6 +1,7 @@
 """Other people's momentum schemes as server rules in their own parameters: ``_target_`` of a yaml each.
 
-Each is FedGM at the converted (eta, beta, nu); :mod:`fedgm.server.conversions` and :mod:`fedgm.server.later` have the formulas.
+Each is FedGM at the converted (eta, beta, nu); the formulas are in :mod:`fedgm.server.conversions` and
+:mod:`fedgm.server.later`.
 """
 
 from fedgm.server import conversions, later
@@ -16,6 +17,11 @@ def fedavgm_summed(lr: float, beta: float) -> GeneralMomentum:
 def nesterov_summed(lr: float, beta: float) -> GeneralMomentum:
     """FedMom, DiLoCo's outer step: ``v = beta v + D; x -= lr (D + beta v)``; nu stays tied to beta."""
     return GeneralMomentum(*conversions.nesterov_summed(lr, beta), nu_is_beta=True)
+
+
+def snoo(lr: float, mu: float) -> GeneralMomentum:
+    """SNOO's outer step: ``b = mu b + D; x -= lr (D + mu b)``; nu stays tied to beta = mu."""
+    return GeneralMomentum(*conversions.snoo(lr, mu), nu_is_beta=True)
 
 
 def snv(a: float, b1: float, b2: float) -> GeneralMomentum:
@@ -49,7 +55,7 @@ def accsgd(delta: float, kappa: float, xi: float, eps: float = 0.7) -> GeneralMo
 
 
 def gpa(a: float, mu_x: float, mu_y: float) -> GeneralMomentum:
-    """Generalised Primal Averaging: ``z -= a D; x = mu_x x + (1-mu_x) z; y = mu_y x + (1-mu_y) z`` is sent."""
+    """Primal averaging: ``z -= a D; x = mu_x x + (1-mu_x) z``; y = mu_y x + (1-mu_y) z is sent."""
     return GeneralMomentum(*later.gpa(a, mu_x, mu_y))
 
 

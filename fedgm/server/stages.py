@@ -63,7 +63,7 @@ class Stages:
     """Parallel lists, one entry for each stage; what is None follows from Eq. 3.
 
     ``betas`` follow W1 from the algorithm's own beta, ``nus`` are the algorithm's, ``lengths`` follow W2.
-    In FedGM's family ``etas`` are eta; another rule's own eta, which has a scale of its own, is multiplied by them.
+    In FedGM's family ``etas`` are eta; another rule's eta, which has its own scale, is multiplied by them.
     Lists that break Eq. 3 are run as they are, with a warning.
     """
 

@@ -16,6 +16,7 @@ class Training(NamedTuple):
     clip: float | None
     weights: str  # of clients in the mean
     participation: Mapping[str, Any]
+    upload: str = "plain"  # what a client sends of its delta
 
 
 def require_covered(training: Training) -> None:
@@ -53,6 +54,9 @@ def _server(training: Training) -> list[str]:
     participation, weights = training.participation, training.weights
     discount, anchor = participation.get("staleness", "none"), participation.get("anchor", "start")
     return [
+        f"upload={training.upload}: the server averages whole updates. Try upload=plain"
+        if training.upload != "plain"
+        else "",
         f"clients.weights={weights}: f is the plain mean over clients. Try clients.weights=uniform"
         if weights != "uniform"
         else "",

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save
 from fedgm.client.rule import State
 from fedgm.client.weights import FlatWeights, Snapshot
 from fedgm.files import write_atomically
-from fedgm.lightning import TorchCheckpointIO, pl
+from fedgm.lightning import Checkpoint, TorchCheckpointIO, pl
 from fedgm.loop import FederatedLoop, rounds_done
 
 SHARED = "shared."  # before the names of a client rule's vectors in the files of past models
@@ -35,8 +35,11 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         return torch.load(path, map_location="cpu", weights_only=True)
 
 
-class RoundCheckpoint(pl.Callback):
-    """Saves every ``every`` rounds and after the last; keeps the newest ``keep``."""
+class RoundCheckpoint(Checkpoint):
+    """Saves every ``every`` rounds and after the last; keeps the newest ``keep``.
+
+    As a Checkpoint it comes last, so that it holds what the other callbacks have counted in the round.
+    """
 
     def __init__(self, folder: Path, every: int, keep: int, rounds: int) -> None:
         self.folder, self.every, self.keep, self.rounds = folder, every, keep, rounds

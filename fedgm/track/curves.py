@@ -9,17 +9,18 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fedgm.files import write_atomically
+from fedgm.tasks import LOSS, Metric, Scoreboard
 from fedgm.track.rows import Row, evaluations
 
 TRAIN, TEST, STAGE = "#3b6fb6", "#d1495b", "#8a8a8a"
 
 
-def draw(path: Path, rows: list[Row], ends: list[int], title: str, caption: str) -> None:
-    """Loss and accuracy of the global model against rounds, and against virtual time under a clock."""
-    measured = evaluations(rows)
-    panels = [("round", "loss"), ("round", "acc")]
+def draw(path: Path, rows: list[Row], ends: list[int], title: str, caption: str, board: Scoreboard) -> None:
+    """Every metric of the global model against rounds, the headline also against a virtual clock."""
+    measured = evaluations(rows, board.headline)
+    panels = [("round", metric) for metric in board.metrics]
     if measured and "clock/time" in measured[0]:
-        panels.append(("clock/time", "acc"))
+        panels.append(("clock/time", board.judge))
     figure = Figure(figsize=(4.8 * len(panels), 4.4), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     for place, (abscissa, metric) in enumerate(panels, start=1):
@@ -27,7 +28,7 @@ def draw(path: Path, rows: list[Row], ends: list[int], title: str, caption: str)
         _draw_panel(axes, measured, abscissa, metric)
         if abscissa == "round":
             axes.set_xlim(0, ends[-1])
-            _mark_stages(axes, ends, bottom=metric == "acc")  # where the curve is not
+            _mark_stages(axes, ends, bottom=metric.better == "higher")  # where the curve is not
     figure.suptitle(title, fontsize=12, fontweight="bold")
     figure.supxlabel(caption, fontsize=8, color="#555555")
     picture = BytesIO()
@@ -35,21 +36,22 @@ def draw(path: Path, rows: list[Row], ends: list[int], title: str, caption: str)
     write_atomically(path, picture.getbuffer())
 
 
-def _draw_panel(axes: Axes, measured: list[Row], abscissa: str, metric: str) -> None:
+def _draw_panel(axes: Axes, measured: list[Row], abscissa: str, metric: Metric) -> None:
     """Train and test against one abscissa."""
-    scale = 100.0 if metric == "acc" else 1.0
     places: list[Any] = [row[abscissa] for row in measured]
     for split, colour in (("train", TRAIN), ("test", TEST)):
-        values = [row[f"{split}/{metric}"] for row in measured]
-        points = [float("nan") if v is None else scale * v for v in values]
+        values = [row[f"{split}/{metric.name}"] for row in measured]
+        points = [float("nan") if v is None else metric.scale * v for v in values]
         marker = "o" if len(points) < 12 else None
         axes.plot(places, points, color=colour, label=split, linewidth=1.8, marker=marker, markersize=4)
     axes.set_xlabel("round" if abscissa == "round" else "virtual seconds")
-    axes.set_ylabel("accuracy, %" if metric == "acc" else "loss")
+    axes.set_ylabel(metric.axis)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    if metric == "acc":
+    if metric.better == "higher":
         axes.legend(frameon=False, loc="lower right")
+    elif metric.name != LOSS.name:
+        axes.legend(frameon=False, loc="upper right")
 
 
 def _mark_stages(axes: Axes, ends: list[int], bottom: bool) -> None:

@@ -1,10 +1,10 @@
 """What makes two runs the same run: a hash that outlives added and renamed keys.
 
-Stored results are found by it, so it may never change for a run that is already stored. A later version
-that adds a key puts it into ``ADDED`` with the value that older versions implied; one that renames a key or
-moves a target puts it into ``RENAMED`` or ``MOVED``; a rule whose arithmetic changes gets ``version: 2`` in
-its yaml.
-``tests/unit/test_identity.py`` holds the hashes of 15 commands.
+Stored results are found by it, so it may never change for a run that is already stored. A later version that
+adds a key puts it into ``ADDED`` with the value that older versions implied; one that renames a key or moves
+a target puts it into ``RENAMED`` or ``MOVED``; a rule whose arithmetic changes gets ``version: 2`` in its
+yaml, or an entry in ``CHANGED`` where it changes for some runs alone.
+``tests/unit/test_identity.py`` holds the hashes of 20 commands.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 NOT_IDENTITY = (
     "seed", "output_dir", "rerun", "stop_after", "track", "checkpoint", "paper_rounds", "paper_momentum",
     "paper_delay", "winners", "best", "figure", "trainer.name", "trainer.workers", "trainer.devices",
-    "data.root", "data.source.root",
+    "data.root", "data.source.root", "eval.metric",
 )  # fmt: skip
 # Key -> the value that versions without it implied: at that value it is left out.
 ADDED: dict[str, Any] = {
@@ -30,6 +30,10 @@ ADDED: dict[str, Any] = {
     "eval.point": "sent",
     "data.shards": 2,
     "data.classes_per_client": 2,
+    "local.state": "reset",
+    "callbacks": {"name": "none"},
+    "task": {"name": "classification", "_target_": "fedgm.tasks.classification.Classification"},
+    "upload": {"name": "plain", "_target_": "fedgm.upload.plain.Plain"},
 }
 # Key now -> key as stored runs have it.
 RENAMED: dict[str, str] = {}

@@ -13,20 +13,26 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from fedgm.events import StageEnd
 from fedgm.lightning import pl
 from fedgm.loop import FederatedLoop, Row, rounds_done
+from fedgm.tasks import Scoreboard
 
 LINES = 20  # at most so many progress lines where there is no terminal
 
 
 class RoundProgress(pl.Callback):
-    """Rounds, ETA and test accuracy; only in the first worker."""
+    """Rounds, ETA and the column that judges the run; only in the first worker."""
 
-    def __init__(self, console: Console, title: str, live: bool, last: int) -> None:
-        self.console, self.title, self.live, self.last = console, title, live, last
+    def __init__(self, console: Console, title: str, live: bool, last: int, board: Scoreboard) -> None:
+        self.console, self.title, self.live, self.last, self.board = console, title, live, last, board
         self._bar: Progress | None = None
         self._task: Any = None
-        self._accuracy = "-"
+        self._headline = "-"
+
+    @property
+    def _name(self) -> str:
+        return self.board.headline.replace("/", " ")
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Start the bar where the run starts or continues."""
@@ -37,14 +43,14 @@ class RoundProgress(pl.Callback):
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
-            TextColumn("test acc [bold]{task.fields[accuracy]}"),
+            TextColumn(f"{self._name} [bold]{{task.fields[headline]}}"),
             TimeElapsedColumn(),
             TextColumn("ETA"),
             TimeRemainingColumn(),
             console=self.console,
         )
         self._task = self._bar.add_task(
-            self.title, total=self.last, completed=self._first, accuracy=self._accuracy
+            self.title, total=self.last, completed=self._first, headline=self._headline
         )
         self._bar.start()
 
@@ -53,13 +59,18 @@ class RoundProgress(pl.Callback):
         loop = trainer.fit_loop
         if not trainer.is_global_zero or not isinstance(loop, FederatedLoop):
             return
-        if (accuracy := loop.row["test/acc"]) is not None:
-            self._accuracy = f"{100 * accuracy:.1f} %"
+        if (value := loop.row.get(self.board.headline)) is not None:
+            self._headline = self.board.judge.show(value, digits=3)
         t, rounds = rounds_done(trainer), self.last
         if self._bar is not None:
-            self._bar.update(self._task, completed=t, accuracy=self._accuracy)
+            self._bar.update(self._task, completed=t, headline=self._headline)
         elif t in (1, rounds) or t * LINES // rounds > (t - 1) * LINES // rounds:
             self.console.print(self._line(t, rounds, loop.row), highlight=False, soft_wrap=True)
+
+    def on_stage_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, end: StageEnd) -> None:
+        """A drop is news: it goes above the bar, or between the lines."""
+        if trainer.is_global_zero:
+            self.console.print(f"{self.title}  {end}", highlight=False, soft_wrap=True)
 
     def _line(self, t: int, rounds: int, row: Row) -> str:
         """For logs and pipes."""
@@ -67,7 +78,7 @@ class RoundProgress(pl.Callback):
         minutes, seconds = divmod(round(per_round * (rounds - t)), 60)
         return (
             f"{self.title}  round {t}/{rounds}  stage {row['server/stage']}  loss {row['local/loss']:.3f}  "
-            f"test acc {self._accuracy}  {per_round:.2f} s/round  ETA {minutes}:{seconds:02d}"
+            f"{self._name} {self._headline}  {per_round:.2f} s/round  ETA {minutes}:{seconds:02d}"
         )
 
     def teardown(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:

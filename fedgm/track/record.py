@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from fedgm.tasks.metric import Scoreboard, scoreboard
 from fedgm.track import rows
 from fedgm.track.folder import read_json
 from fedgm.track.lock import is_alive
@@ -15,6 +16,7 @@ DONE = ("finished", "diverged")
 # Of the summary: what tells a run apart, how it ended, and with which program.
 FACTS = (
     "hash", "name", "algorithm", "schedule", "participation", "profile", "model", "data", "seed", "rounds",
+    "task", "metric", "metrics", "origin",
     "status", "reason", "rounds_done", "initial", "local_steps", "stages", "seconds", "commit", "versions",
 )  # fmt: skip
 NOT_STORED = ("output_dir", "rerun", "stop_after", "track", "best", "winners", "figure", "checkpoint")
@@ -38,6 +40,11 @@ class RunRecord:
     def status(self) -> str:
         """As in summary.json; a run that says `running` while nobody works on it was killed."""
         return self.facts["status"]
+
+    @property
+    def board(self) -> Scoreboard:
+        """How its metrics are shown, and which of them judges it."""
+        return scoreboard({key: value for key, value in self.facts.items() if value is not None})
 
     @property
     def is_done(self) -> bool:

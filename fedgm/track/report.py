@@ -7,6 +7,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from fedgm.tasks.metric import scoreboard
+
 
 def headline(console: Console, summary: dict[str, Any], parameters: int, workers: int, folder: Path) -> None:
     """What runs, with which momentum, where; a line each, none wider than a terminal."""
@@ -46,6 +48,7 @@ def caption(summary: dict[str, Any]) -> str:
     """What a picture must say: profile, rounds, seed, local steps."""
     s = summary
     values = ", ".join(f"{key} {value}" for key, value in momentum(s["stages"], s.get("last")).items())
+    values += f" ({s['origin']})" if s.get("origin") else ""
     return (
         f"profile {s['profile']}: {s['model']} on {s['data']}, {s['rounds_done']} of {s['rounds']} rounds, "
         f"seed {s['seed']}, K = {s['local_steps']:.1f} local steps on average\n{values}"
@@ -61,13 +64,16 @@ def closing(console: Console, summary: dict[str, Any], folder: Path) -> None:
     table = Table(
         show_header=True, header_style="bold", title=f"{s['name']} / {s['algorithm']} / seed {s['seed']}"
     )
-    for name in ("", "round", "train loss", "train acc", "test loss", "test acc"):
+    board = scoreboard(s)
+    for name in ("", "round", *(column.replace("/", " ") for column in board.columns)):
         table.add_column(name, justify="left" if not name else "right")
     lines = [("start", {"round": 0, **(s.get("initial") or {})}), ("final", s["final"]), ("best", s["best"])]
     lines.append(("mean of last 10", s["last10"]))
     for name, values in lines:
         if values:
-            table.add_row(name, str(values.get("round", "")), *(_number(values, k) for k in _COLUMNS))
+            table.add_row(
+                name, str(values.get("round", "")), *(board.show(column, values) for column in board.columns)
+            )
     console.print(table)
     reason = f": {s['reason']}" if s.get("reason") else ""
     console.print(
@@ -84,13 +90,3 @@ def stopped(console: Console, summary: dict[str, Any]) -> None:
     """One line after Ctrl-C."""
     done = f"{summary.get('rounds_done', '?')} of {summary['rounds']} rounds"
     console.print(f"[bold yellow]stopped[/] after {done}; the same command continues", highlight=False)
-
-
-_COLUMNS = ("train/loss", "train/acc", "test/loss", "test/acc")
-
-
-def _number(values: dict[str, Any], key: str) -> str:
-    value = values.get(key)
-    if value is None:
-        return "-"
-    return f"{100 * value:.2f} %" if key.endswith("acc") else f"{value:.4f}"

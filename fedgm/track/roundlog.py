@@ -1,56 +1,76 @@
-"""RoundLog: the one writer of rows, to metrics.jsonl and to W&B."""
+"""RoundLog: the record of a run. It owns metrics.jsonl and the loggers: opening, replaying, finishing."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+from fedgm.events import FederatedCallback, StageEnd
 from fedgm.files import write_atomically
-from fedgm.lightning import pl
+from fedgm.lightning import Logger, pl
 from fedgm.loop import FederatedLoop, rounds_done
 from fedgm.track import rows
-from fedgm.track.wandb_run import WandbRecord
 
 
-class RoundLog(pl.Callback):
-    """Writes the row of each round once; rows beyond the checkpoint that a run resumes from are dropped."""
+class RoundLog(FederatedCallback):
+    """Writes the row of each round once; rows beyond the checkpoint that a run resumes from are dropped.
 
-    def __init__(self, path: Path, open_record: Callable[[], WandbRecord]) -> None:
-        self.path = path
-        self.record: WandbRecord | None = None
-        self._open_record = open_record
+    The loop sends new rows to the trainer's loggers; those of an earlier start are replayed from here.
+    """
+
+    def __init__(self, path: Path, loggers: Sequence[Logger], config: dict[str, Any]) -> None:
+        self.path, self.loggers, self.config = path, loggers, config
         self._file: IO[str] | None = None
+        self._open = False
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Keep the rows up to the round we continue after."""
         if not trainer.is_global_zero:
             return
-        done = rounds_done(trainer)
-        kept = rows.read(self.path)[:done]
+        kept = rows.read(self.path)[: rounds_done(trainer)]
         write_atomically(self.path, "".join(rows.dump(row) for row in kept))
         self._file = self.path.open("a")
-        self.record = self._open_record()
-        for row in kept:
-            self.record.log(row)
+        self.replay(kept)
 
-    def ensure_record(self) -> None:
+    def replay(self, stored: list[rows.Row]) -> None:
+        """Open the loggers with the configuration and all rows so far."""
+        self._open = True
+        for logger in self.loggers:
+            logger.log_hyperparams(self.config)
+            for row in stored:
+                known = {name: value for name, value in row.items() if value is not None}
+                logger.log_metrics(known, step=int(row["round"] or 0))
+            logger.save()
+
+    def ensure_whole(self) -> None:
         """A run that continues after its last round trains no more, but its record must be whole."""
-        if self.record is None:
-            self.record = self._open_record()
-            for row in rows.read(self.path):
-                self.record.log(row)
+        if not self._open:
+            self.replay(rows.read(self.path))
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Append the round's row."""
         loop = trainer.fit_loop
-        if self._file is None or self.record is None or not isinstance(loop, FederatedLoop):
+        if self._file is None or not isinstance(loop, FederatedLoop):
             return
         self._file.write(rows.dump(loop.row))
         self._file.flush()
-        self.record.log(loop.row)
+
+    def on_stage_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, end: StageEnd) -> None:
+        """Loggers that can announce something do."""
+        for logger in self.loggers if trainer.is_global_zero else ():
+            if announce := getattr(logger, "announce", None):
+                announce(end)
+
+    def finish(self, summary: dict[str, Any], failed: bool) -> None:
+        """Close all loggers in any case, or the next job of a multirun would write into them."""
+        for logger in self.loggers:
+            if close := getattr(logger, "close", None):
+                close(summary, failed)
+            else:
+                logger.finalize("failed" if failed else "success")
 
     def teardown(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        """Close the file; the record is closed by whoever knows how the run ended."""
+        """Close the file; loggers are closed by whoever knows how the run ended."""
         if self._file is not None:
             self._file.close()
             self._file = None

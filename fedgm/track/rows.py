@@ -5,8 +5,9 @@ import math
 from pathlib import Path
 from typing import Any
 
+from fedgm.tasks.metric import Scoreboard
+
 Row = dict[str, float | int | None]
-MEASURED = ("train/loss", "train/acc", "test/loss", "test/acc")
 LAST = 10  # evaluations behind the mean that judges a run
 
 
@@ -29,25 +30,26 @@ def dump(row: Row) -> str:
     return json.dumps(clean) + "\n"
 
 
-def evaluations(rows: list[Row]) -> list[Row]:
-    """The rows of rounds in which the global model was measured."""
-    return [row for row in rows if row["test/acc"] is not None]
+def evaluations(rows: list[Row], headline: str) -> list[Row]:
+    """The rows of rounds in which the global model was measured, told by the column that judges a run."""
+    return [row for row in rows if row.get(headline) is not None]
 
 
-def summarise(rows: list[Row]) -> dict[str, Any]:
-    """Final, best and mean of the last ten evaluations, from the rows alone."""
-    measured = evaluations(rows)
+def summarise(rows: list[Row], board: Scoreboard) -> dict[str, Any]:
+    """Final, best and mean of the last ten evaluations, from the rows alone; best by the headline."""
+    measured = evaluations(rows, board.headline)
     seconds = sum((row["time/round"] or 0) + (row["time/eval"] or 0) for row in rows)
     summary: dict[str, Any] = {"rounds_done": len(rows), "seconds": round(seconds, 3)}
     if not measured:
         return {**summary, "final": None, "best": None, "last10": None}
-    best = max(measured, key=lambda row: row["test/acc"] or 0.0)
+    sign = 1 if board.judge.better == "higher" else -1
+    best = max(measured, key=lambda row: sign * (row[board.headline] or 0.0))
     last = measured[-LAST:]
     return {
         **summary,
-        "final": {"round": measured[-1]["round"], **{k: measured[-1][k] for k in MEASURED}},
-        "best": {"round": best["round"], **{k: best[k] for k in MEASURED}},
-        "last10": {k: _mean([row[k] for row in last]) for k in MEASURED},
+        "final": {"round": measured[-1]["round"], **{k: measured[-1][k] for k in board.columns}},
+        "best": {"round": best["round"], **{k: best[k] for k in board.columns}},
+        "last10": {k: _mean([row[k] for row in last]) for k in board.columns},
     }
 
 

@@ -8,15 +8,19 @@ from typing import Any
 
 from fedgm.config import RunConfig
 from fedgm.server import Plan, ServerRule
+from fedgm.tasks.metric import Scoreboard, scoreboard
 from fedgm.track import rows
 from fedgm.track.folder import read_json, write_json
+from fedgm.winners import origin
 
 PACKAGES = ("fedgm", "torch", "pytorch-lightning", "hydra-core", "wandb", "numpy")
 DONE = ("finished", "diverged")
 WELL = (*DONE, "paused")  # ends that nobody has to look after
 
 
-def describe(config: RunConfig, rule: ServerRule, plan: Plan, folder: Path, mark: str) -> dict[str, Any]:
+def describe(
+    config: RunConfig, rule: ServerRule, plan: Plan, folder: Path, mark: str, board: Scoreboard
+) -> dict[str, Any]:
     """All that is known before the first round."""
     return {
         "status": "running",
@@ -27,8 +31,11 @@ def describe(config: RunConfig, rule: ServerRule, plan: Plan, folder: Path, mark
         "profile": config.profile.name,
         "model": config.model["name"],
         "data": config.data.name,
+        "task": config.task["name"],
+        **board.describe(),
         "seed": config.seed,
         "rounds": config.rounds,
+        "origin": origin(config.best, config.winners, config.algorithm, config.participation.get("anchor")),
         "stages": [{"rounds": stage.rounds, **stage.hyper} for stage in plan.stages],
         "last": plan.at(config.rounds)[1],
         "gain": rule.gain(plan.at(1)[1]),
@@ -42,7 +49,7 @@ def describe(config: RunConfig, rule: ServerRule, plan: Plan, folder: Path, mark
 def write(folder: Path, static: dict[str, Any], status: str, **more: Any) -> dict[str, Any]:
     """Write the summary with what the rows say by now, and return it."""
     own = rows.read(folder / "metrics.jsonl")
-    summary = {**static, "status": status, **rows.summarise(own), **more}
+    summary = {**static, "status": status, **rows.summarise(own, scoreboard(static)), **more}
     write_json(folder / "summary.json", summary)
     return summary
 

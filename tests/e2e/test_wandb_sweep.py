@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,3 +173,22 @@ def test_a_run_that_early_terminate_stops_is_no_failure_of_the_agent(grid):
     assert (stopped["exit"], stopped["summary"]["status"]) == (0, "stopped")
     assert (other["exit"], other["summary"]["status"]) == (0, "finished")
     assert same_rows(grid.server.rows("run0"), grid.rows("run0"))
+
+
+def test_a_sweep_without_server_sends_its_pictures_where_runs_go_online(tmp_path, stranger):
+    (tmp_path / "grid.yaml").write_text(
+        "method: grid\nmetric: {name: test/acc, goal: maximize}\n"
+        "parameters:\n  algorithm.eta: {values: [0.5, 1.0]}\n"
+        'command: ["${program}", profile=tiny, rounds=1, "${args_no_hyphens}"]\n'
+    )
+    with serving() as server:
+        env = logged_in(stranger, server.url, tmp_path)
+        command = [sys.executable, "-m", "fedgm.cli", "sweep", str(tmp_path / "grid.yaml")]
+        done = subprocess.run(
+            [*command, "--output-dir", str(tmp_path / "o")],
+            env=env, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "1 pictures sent to the W&B project fedgm" in done.stdout
+        sent = [row for name in server.runs for row in server.rows(name) if "heatmap" in row]
+    assert [row["heatmap"]["format"] for row in sent] == ["png"]

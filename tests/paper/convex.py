@@ -8,8 +8,8 @@ from torch.nn import functional as F
 
 from fedgm import assemble, config
 from fedgm.callback import FedGM
-from fedgm.client.module import ClientModule
 from fedgm.client.store import ClientStore
+from fedgm.tasks.classification import Classification
 
 # Softmax regression: convex. 6 clients of one class each, 3 in a round, so that everyone comes back.
 CONVEX = [
@@ -30,7 +30,7 @@ def linear():
 
 def fit(run, tmp_path):
     clients = assemble.load_federation(run)
-    module = ClientModule(
+    module = Classification(
         linear(), lambda params: torch.optim.SGD(params, lr=run.local.lr, momentum=run.local.momentum)
     )
     trainer = assemble.build_trainer(run, [FedGM(*assemble.build_server(run))], 1)

@@ -9,8 +9,8 @@ from torch import nn
 
 from fedgm import assemble
 from fedgm.callback import FedGM
-from fedgm.client.module import ClientModule
 from fedgm.lightning import pl
+from fedgm.tasks.classification import Classification
 
 EQUAL = ["participation.speed_sigma=0", "participation.network=0", "participation.timed=epochs"]
 
@@ -106,7 +106,7 @@ def test_the_virtual_clock_is_in_the_row(tmp_path):
     assert row["clock/time"] > 0
 
 
-class Poisoned(ClientModule):
+class Poisoned(Classification):
     """One client's loss is not a number."""
 
     client = victim = -1

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from convex import configured, fit, flat
+from safetensors.torch import load_file
 
 import fedgm
 from fedgm import assemble
@@ -15,6 +16,11 @@ from fedgm.server.schedule_free import UniformAverage
 from fedgm.server.schemes import schedule_free
 
 ROUNDS = 60
+TINY = [
+    "profile=tiny", "rounds=3", "clients.count=10", "clients.per_round=2", "data.train_samples=100",
+    "trainer.workers=1", "track.mode=disabled", "local.epochs=1",
+]  # fmt: skip
+SCHEDULE_FREE = ["algorithm=schedule_free", "schedule=schedule_free"]
 
 
 @pytest.fixture
@@ -105,17 +111,30 @@ def test_the_loop_evaluates_the_point_that_is_asked_for_and_trains_the_same(poin
 
 
 def test_the_model_that_is_kept_is_the_one_that_was_evaluated(tmp_path):
-    from safetensors.torch import load_file
-
-    tiny = ["profile=tiny", "rounds=3", "clients.count=10", "clients.per_round=2", "data.train_samples=100"]
-    tiny += ["trainer.workers=1", "track.mode=disabled", "algorithm=schedule_free", "schedule=schedule_free"]
-    tiny += ["model=cnn", "data.resolution=32", "local.epochs=1"]
     kept = {}
     for point in ("sent", "average"):
-        run = fedgm.run([*tiny, f"eval.point={point}", f"output_dir={tmp_path}"])
+        run = fedgm.run([*TINY, *SCHEDULE_FREE, f"eval.point={point}", f"output_dir={tmp_path}"])
         assert run.status == "finished"
         kept[point] = load_file(run.folder / "model.safetensors"), run.summary["final"]["train/loss"]
     (sent, sent_loss), (average, average_loss) = kept.values()
     assert sent.keys() == average.keys()
     assert any(not torch.equal(sent[name], average[name]) for name in sent)
     assert sent_loss != average_loss
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [*SCHEDULE_FREE, "eval.point=average"],
+        ["algorithm=fedexp", "eval.point=average"],
+        ["algorithm=qhadam"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_run_that_paused_ends_as_one_that_did_not(words, tmp_path):
+    whole = fedgm.run([*TINY, *words, f"output_dir={tmp_path / 'whole'}"])
+    assert fedgm.run([*TINY, *words, "stop_after=2", f"output_dir={tmp_path / 'paused'}"]).status == "paused"
+    rest = fedgm.run([*TINY, *words, f"output_dir={tmp_path / 'paused'}"])
+    assert rest.summary["final"] == whole.summary["final"]
+    for name, kept in load_file(whole.folder / "model.safetensors").items():
+        assert torch.equal(kept, load_file(rest.folder / "model.safetensors")[name])

@@ -128,6 +128,14 @@ def look_ahead(x, updates, lam):
     return x - lam * m
 
 
+def outer_nesterov(x, updates, lr, mu):
+    b = 0.0
+    for D in updates:
+        b = mu * b + D
+        x = x - lr * (D + mu * b)
+    return x
+
+
 def plain(x, updates, eta=1.0):
     for D in updates:
         x = x - eta * D
@@ -154,6 +162,7 @@ CASES = [
     ("accsgd", accelerated, {"delta": 0.1, "kappa": 50.0, "xi": 5.0, "eps": 0.5}),
     ("slowmo", heavy_ball_summed, {"lr": 1.0, "beta": 0.5}),
     ("diloco", nesterov_summed, {"lr": 0.7, "beta": 0.9}),
+    ("snoo", outer_nesterov, {"lr": 0.7, "mu": 0.5}),
     ("gpa", primal_averaging, {"a": 1.3, "mu_x": 0.9, "mu_y": 0.7}),
     ("gpa", primal_averaging, {"a": 0.4, "mu_x": 0.95, "mu_y": 1.0}),
     ("ema-nesterov", ema_nesterov, {"b": 0.5, "g": 0.8}),

@@ -139,6 +139,7 @@ def test_the_corollary_needs_the_largest_difference():
     biased = [*TINY, *EQUAL, "participation=autonomous", "participation/sampler=biased"]
     assert "is not known" in theory(*biased).output
     assert "is not known" not in theory(*biased, "--sigma-max", "1").output
+    assert "differs most, 2." in " ".join(theory(*biased, "--sigma-max", "2").output.split())
     assert theory(*biased, "--sigma-max", "0.5").exit_code == 2  # below sigma_g = 1
 
 

@@ -9,12 +9,12 @@ from torch.nn import functional as F
 
 from fedgm import assemble, config
 from fedgm.callback import FedGM
-from fedgm.client.module import ClientModule
 from fedgm.config import RunConfig
 from fedgm.data.federation import Federation
 from fedgm.draws import derive
 from fedgm.lightning import pl
 from fedgm.loop import FederatedLoop
+from fedgm.tasks.classification import Classification
 
 # 5 clients of unequal size, 3 in a round, 2 rounds, batches of 16: 60 local steps in half a second
 SMALL = [
@@ -29,7 +29,7 @@ class Fitted:
     config: RunConfig
     clients: Federation
     trainer: pl.Trainer
-    module: ClientModule
+    module: Classification
     loop: FederatedLoop
 
 
@@ -37,13 +37,13 @@ def configured(*overrides: str) -> RunConfig:
     return config.validate(config.compose([*SMALL, *overrides]))
 
 
-def module_of(run: RunConfig, net: nn.Module | None = None) -> ClientModule:
-    module = assemble.build_module(run, 10)
-    return module if net is None else ClientModule(net, module._optimizer)
+def module_of(run: RunConfig, net: nn.Module | None = None) -> Classification:
+    module = assemble.build_module(run, {"num_classes": 10})
+    return module if net is None else Classification(net, module._optimizer)
 
 
 def fit(
-    run: RunConfig, module: ClientModule | None = None, callbacks: list[pl.Callback] | None = None
+    run: RunConfig, module: Classification | None = None, callbacks: list[pl.Callback] | None = None
 ) -> Fitted:
     """Train, without a folder; ``callbacks`` come after the FedGM callback."""
     clients = assemble.load_federation(run)

@@ -46,6 +46,7 @@ def test_the_setting_in_symbols_by_hand():
     ("arguments", "message"),
     [
         (["theory", "algorithm=fedadam"], "the theorems cover FedGM"),
+        (["theory", "algorithm=fedexp"], "the theorems cover FedGM"),
         (["theory", "schedule=cosine"], "changes them every round"),
         (["theory", "algorithm=fedgn"], "Could not find 'algorithm/fedgn'"),
         (["theory", "--estimate", "nowhere"], "there is no config.yaml"),

@@ -43,7 +43,13 @@ RANGES = {
     "checkpoint.keep=0": ("a number of at least 1", "checkpoint.keep=2"),
     "data.alpha=-0.5": ("0 (one class per client), a positive number, or inf (IID)", "data.alpha=0.5"),
     "data.alpha=nan": ("0 (one class per client), a positive number, or inf (IID)", "data.alpha=0.5"),
-    "data.partition=iid": ("dirichlet or virtual", "data.partition=dirichlet"),
+    "data.partition=iid": (
+        "dirichlet or virtual or shards or classes or quantity or capped",
+        "data.partition=dirichlet",
+    ),
+    "data.shards=0": ("a number of at least 1", "data.shards=2"),
+    "data.classes_per_client=0": ("a number of at least 1", "data.classes_per_client=2"),
+    "eval.point=middle": ("sent or average", "eval.point=sent"),
     "data.augment=rotate": ("none or flip or crop_flip", "data.augment=none"),
     "data.min_samples=0": ("a number of at least 1", "data.min_samples=10"),
     "data.client_samples=0": ("a number of at least 1", "data.client_samples=100"),
@@ -55,6 +61,9 @@ RANGES = {
     "trainer.workers=1.5": ("auto or a number of at least 1", "trainer.workers=1"),
     "trainer.workers=true": ("auto or a number of at least 1", "trainer.workers=1"),
     "trainer.threads=0": ("a number of at least 1", "trainer.threads=1"),
+    "local.state=freeze": ("reset or keep", "local.state=reset"),
+    "data.seed=-1": ("a number of at least 0", "data.seed=0"),
+    "stop_after=0": ("a number of at least 1", "stop_after=50"),
     "track.mode=maybe": ("auto or online or offline or disabled", "track.mode=auto"),
 }
 LEGAL = [

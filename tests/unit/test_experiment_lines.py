@@ -12,7 +12,7 @@ from fedgm.grid import file
 from fedgm.paper import figure, plan
 from fedgm.track.identity import identity
 
-EXPERIMENTS = sorted(path.stem for path in (config.conf_dir() / "experiment").glob("*.yaml"))
+EXPERIMENTS = sorted(figure.numbers().values())
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,13 @@ def test_every_experiment_is_one_figure_of_the_paper():
         "9": "autonomous_delay10", "4": "heterogeneity", "7": "early_late", "3": "vgg",
         "8": "multistage_long",
     }  # fmt: skip
-    assert sorted(figure.numbers().values()) == EXPERIMENTS
+
+
+def test_an_experiment_outside_the_paper_has_lines_and_no_number():
+    lines = config.compose(["+experiment=outer"]).figure.lines
+    assert [line.key for line in lines] == ["fedavg", "fedavgm", "multistage", "snoo", "diloco"]
+    with pytest.raises(ConfigError, match=r"outer: figure\.number"):
+        figure.read("outer")
 
 
 def test_every_claim_is_judged_by_a_figure_and_finds_its_lines(figures):
@@ -126,5 +132,6 @@ def test_a_figure_that_cannot_be_read_is_refused(override, message):
 
 
 def test_lines_have_one_source():
+    """Under `figure`: Hydra's own node holds none."""
     for path in (config.conf_dir() / "experiment").glob("*.yaml"):
         assert "hydra" not in yaml.safe_load(path.read_text()), path

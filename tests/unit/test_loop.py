@@ -9,11 +9,12 @@ from federated_run import configured, fit, flat, module_of, plain_torch
 from torch import nn
 
 from fedgm import loop as loop_module
-from fedgm.client.module import ClientModule
 from fedgm.draws import derive
 from fedgm.errors import FedGMError
 from fedgm.lightning import pl
 from fedgm.loop import FederatedLoop
+from fedgm.tasks.classification import Classification
+from fedgm.workers import FederatedDDP
 
 SIDE = 8 * 8 * 3
 
@@ -37,6 +38,20 @@ def test_the_private_names_of_lightning_exist():
             fitted.loop.epoch_loop.automatic_optimization.optim_progress.optimizer.step.increment_ready
         ),
         "_batches_that_stepped": fitted.loop.epoch_loop._batches_that_stepped,
+        "update_lr_schedulers": fitted.loop.epoch_loop.update_lr_schedulers,
+        "_data_source": fitted.loop._data_source.instance,
+        "pytorch_lightning.trainer.call._call_lightning_module_hook": (
+            import_module("pytorch_lightning.trainer.call")._call_lightning_module_hook
+        ),
+        "trainer._results": type(fitted.trainer)._results,
+        "lightning_module._current_fx_name": fitted.module._current_fx_name,
+        "trainer._logger_connector.on_batch_start": fitted.trainer._logger_connector.on_batch_start,
+        "trainer._logger_connector.on_batch_end": fitted.trainer._logger_connector.on_batch_end,
+        "pytorch_lightning.strategies.launchers.launcher._Launcher": (
+            import_module("pytorch_lightning.strategies.launchers.launcher")._Launcher
+        ),
+        "strategy._configure_launcher": FederatedDDP()._configure_launcher,
+        "strategy._launcher": FederatedDDP()._launcher,
         "trainer._logger_connector._first_loop_iter": fitted.trainer._logger_connector._first_loop_iter,
         "pytorch_lightning.trainer.call._call_callback_hooks": (
             import_module("pytorch_lightning.trainer.call")._call_callback_hooks
@@ -130,7 +145,7 @@ def test_global_step_advances_by_one_a_round():
     assert (fitted.trainer.global_step, fitted.trainer.current_epoch) == (3, 3)
 
 
-class Breaks(ClientModule):
+class Breaks(Classification):
     """Fails in the second client of round 2."""
 
     calls = 0
@@ -230,13 +245,13 @@ def test_other_precisions_run(precision, dtype):
     assert torch.allclose(got, plain, atol=1e-4 if precision == "64-true" else 0.1)
 
 
-class Manual(ClientModule):
+class Manual(Classification):
     def __init__(self, *args):
         super().__init__(*args)
         self.automatic_optimization = False
 
 
-class TwoOptimisers(ClientModule):
+class TwoOptimisers(Classification):
     def configure_optimizers(self):
         return [torch.optim.SGD(self.parameters(), lr=0.1), torch.optim.SGD(self.parameters(), lr=0.2)]
 
@@ -245,7 +260,7 @@ class TwoOptimisersByHand(TwoOptimisers, Manual):
     pass
 
 
-class NoOptimiser(ClientModule):
+class NoOptimiser(Classification):
     def configure_optimizers(self):
         return []
 
@@ -281,4 +296,4 @@ def test_gradient_accumulation_is_refused():
     )  # fmt: skip
     trainer.fit_loop = FederatedLoop(trainer, fitted.clients, fitted.loop.participation, fitted.loop.settings)
     with pytest.raises(FedGMError, match=r"accumulate_grad_batches=4 is not supported.*local\.batch_size"):
-        trainer.fit(module_of(run), train_dataloaders=range(3), val_dataloaders=range(3))
+        trainer.fit(module_of(run), val_dataloaders=range(3))

@@ -125,7 +125,7 @@ def test_weights_are_drawn_from_the_seed_alone():
     def first(seed: int, noise: int) -> torch.Tensor:
         cfg = config.compose(["profile=tiny", f"seed={seed}"])
         torch.manual_seed(noise)
-        return next(build_module(config.validate(cfg), 10).parameters()).detach().clone()
+        return next(build_module(config.validate(cfg), {"num_classes": 10}).parameters()).detach().clone()
 
     assert torch.equal(first(0, noise=1), first(0, noise=2))
     assert not torch.equal(first(0, noise=1), first(1, noise=1))

@@ -8,9 +8,10 @@ import pytest
 from rich.console import Console
 
 import fedgm
+from fedgm.tasks.metric import scoreboard
 from fedgm.track import curves, report, rows, summary
-from fedgm.track.compare import compare
 
+BOARD = scoreboard({})  # of classification
 NAN, INF = float("nan"), float("inf")
 
 
@@ -64,7 +65,7 @@ def test_no_file_is_no_row(tmp_path):
 
 def test_summary_numbers_by_hand():
     own = [row(1), row(2, 0.2, 2.0), row(3), row(4, 0.6, 1.0), row(5), row(6, 0.4, 1.2)]
-    got = rows.summarise(own)
+    got = rows.summarise(own, BOARD)
     assert got["rounds_done"] == 6
     assert got["seconds"] == 6 * 2.0 + 3 * 0.5
     assert got["final"] == {
@@ -77,22 +78,22 @@ def test_summary_numbers_by_hand():
 
 def test_the_mean_is_over_the_last_ten_evaluations_and_not_rounds():
     own = [r for t in range(1, 31) for r in ([row(t, t / 100, 1.0)] if t % 2 == 0 else [row(t)])]
-    assert rows.summarise(own)["last10"]["test/acc"] == pytest.approx(0.21)  # rounds 12, 14 ... 30
+    assert rows.summarise(own, BOARD)["last10"]["test/acc"] == pytest.approx(0.21)  # rounds 12, 14 ... 30
     assert rows.LAST == 10
 
 
 def test_the_first_of_equally_good_rounds_is_best():
-    assert rows.summarise([row(1, 0.5, 1.0), row(2, 0.5, 0.9)])["best"]["round"] == 1
+    assert rows.summarise([row(1, 0.5, 1.0), row(2, 0.5, 0.9)], BOARD)["best"]["round"] == 1
 
 
 def test_a_mean_over_a_lost_value_is_no_number():
     own = [row(1, 0.5, None), row(2, 0.5, 1.0)]
-    assert rows.summarise(own)["last10"]["test/loss"] is None
-    assert rows.summarise(own)["last10"]["test/acc"] == 0.5
+    assert rows.summarise(own, BOARD)["last10"]["test/loss"] is None
+    assert rows.summarise(own, BOARD)["last10"]["test/acc"] == 0.5
 
 
 def test_without_evaluations_there_is_nothing_to_say():
-    got = rows.summarise([row(1), row(2)])
+    got = rows.summarise([row(1), row(2)], BOARD)
     assert (got["rounds_done"], got["final"], got["best"], got["last10"]) == (2, None, None, None)
 
 
@@ -119,7 +120,7 @@ def test_what_changed_since_a_run_was_begun():
 )
 @pytest.mark.parametrize("ends", [[200], [30, 90, 200]])
 def test_curves_are_drawn_from_any_number_of_evaluations(tmp_path, own, ends):
-    curves.draw(tmp_path / "curves.png", own, ends, "a title", "a caption\nof two lines")
+    curves.draw(tmp_path / "curves.png", own, ends, "a title", "a caption\nof two lines", BOARD)
     data = (tmp_path / "curves.png").read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     assert struct.unpack(">II", data[16:24]) == (1152, 528)  # 9.6 x 4.4 inches at 120 dpi
@@ -128,9 +129,9 @@ def test_curves_are_drawn_from_any_number_of_evaluations(tmp_path, own, ends):
 
 def test_curves_of_equal_rows_are_equal_files(tmp_path):
     for name in ("a.png", "b.png"):
-        curves.draw(tmp_path / name, [row(1, 0.3, 2.0)], [1], "t", "c")
+        curves.draw(tmp_path / name, [row(1, 0.3, 2.0)], [1], "t", "c", BOARD)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
-    curves.draw(tmp_path / "b.png", [row(1, 0.4, 2.0)], [1], "t", "c")
+    curves.draw(tmp_path / "b.png", [row(1, 0.4, 2.0)], [1], "t", "c", BOARD)
     assert (tmp_path / "a.png").read_bytes() != (tmp_path / "b.png").read_bytes()
 
 
@@ -150,7 +151,7 @@ def static(**more) -> dict:
         "data": "cifar10", "seed": 12345,
         "rounds": 250, "stages": STAGES, "gain": 0.38, "local_steps": 17.25,
         "initial": {"test/acc": 0.1, "test/loss": 2.3, "train/acc": 0.1, "train/loss": 2.3},
-        **rows.summarise([row(t, 0.5, 123.4567) for t in range(1, 251)]), **more,
+        **rows.summarise([row(t, 0.5, 123.4567) for t in range(1, 251)], BOARD), **more,
     }  # fmt: skip
 
 
@@ -230,22 +231,6 @@ def test_load_runs_of_an_empty_folder_or_of_a_run_without_rows(tmp_path):
     assert fedgm.load_runs(tmp_path).empty
     summary.write(tmp_path, static(), "running")
     assert len(fedgm.load_runs(tmp_path)) == 0
-
-
-def test_several_runs_are_drawn_into_one_picture_with_a_band_over_seeds(tmp_path):
-    folders = []
-    for seed in (0, 1):
-        folder = tmp_path / f"seed={seed}"
-        folder.mkdir()
-        measured = {"train/loss": 2.0 - seed, "train/acc": 0.2, "test/loss": 2.0, "test/acc": 0.3}
-        lines = [json.dumps({"round": t, **measured}) for t in range(1, 6 - seed)]  # the second ends early
-        (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
-        known = {"seed": seed, "profile": "tiny", "model": "resnet", "data": "synthetic", "rounds": 5}
-        (folder / "summary.json").write_text(json.dumps(known))
-        folders.append(folder)
-    compare(tmp_path / "compare.png", {"both": folders, "one": folders[:1]}, "two lines")
-    assert (tmp_path / "compare.png").read_bytes().startswith(b"\x89PNG")
-    assert not list(tmp_path.glob(".*.tmp"))
 
 
 def test_a_schedule_that_changes_every_round_shows_where_it_ends():

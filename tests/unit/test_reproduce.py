@@ -56,7 +56,7 @@ def test_a_figure_is_drawn_and_judged_from_an_archive(archived, tmp_path):
     assert c2["verdict"] == "undecided"
     lines = {line["key"]: line for line in verdict["lines"]}
     assert lines["fedgm"]["seed 0"] is None
-    assert lines["fedgm"]["values"] == "eta 2, beta 0.9, nu 0.9 (of the yaml: the grid has no winner yet)"
+    assert lines["fedgm"]["values"] == "eta 2, beta 0.9, nu 0.9 (of the yaml: not a winner of the grid)"
     assert lines["fedgm"]["last10"]["test/acc"]["mean"] == pytest.approx(0.602)
     assert (verdict["seeds"], verdict["judged on"]) == ([1, 2, 3], [1, 2, 3])
 

@@ -137,6 +137,7 @@ def test_a_picture_of_another_kind_is_refused(home):
 def test_a_task_without_accuracy_is_compared_by_its_loss(home):
     runs = record.below(home)
     for run in runs:
+        run.facts |= {"metric": "test/loss", "metrics": [{"name": "loss", "label": "loss"}]}
         for row in run.evaluations:
             del row["test/acc"], row["train/acc"]
             row["test/loss"] = 3.0 / (row["round"] or 1)
@@ -200,7 +201,7 @@ def test_the_trained_module_comes_back(trained, tmp_path):
 
     for name, tensor in load_file(trained.folder / "model.safetensors").items():
         assert torch.equal(module.state_dict()[name], tensor)
-    with pytest.raises(FedGMError, match="there is no config.yaml"):
+    with pytest.raises(FedGMError, match=r"there is no config\.yaml"):
         fedgm.load_model(tmp_path)
     (tmp_path / "config.yaml").write_text((trained.folder / "config.yaml").read_text())
     with pytest.raises(FedGMError, match=r"no model\.safetensors"):

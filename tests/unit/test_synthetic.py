@@ -78,12 +78,13 @@ def test_a_small_cnn_learns_what_a_linear_model_cannot(one_thread):
 
 def _train(model, everyone, rate):
     optimizer = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
-    for images, labels in everyone.client_batches(0, 50, epochs=3, seed=0, round=0):
+    for images, labels in everyone.client_steps(0, 50, everyone.steps_of(0, 50, 3), seed=0, round=0):
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(images), labels).backward()
         optimizer.step()
     right = sum(
-        int((model(images).argmax(1) == labels).sum()) for images, labels in everyone.evaluation("test", 500)
+        int((model(images).argmax(1) == labels).sum())
+        for images, labels in everyone.images.evaluation("test", 500)
     )
     return right / 1000
 

@@ -1,0 +1,67 @@
+"""Successive halving replayed on the stored curves of a full grid: its cost, and what it would have lost.
+
+    python -m benchmarks.halving_replay docs/results/small/fedgm_grid.jsonl ...
+
+Regret is the winner's mean of the last ten evaluations minus that of the point that halving would have
+chosen, on the same seed, in points; the share is that of the rounds that it would have run.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedgm.grid.halving import Halving
+from fedgm.track import archive
+from fedgm.track.record import RunRecord
+
+
+@dataclass(frozen=True)
+class Replay:
+    runs: int
+    regret: float
+    share: float
+    chosen: str
+    winner: str
+
+
+def replay(runs: Mapping[int, RunRecord], halving: Halving, metric: str) -> Replay:
+    """Take the decisions that ``fedgm sweep`` would have taken, from curves that ran to their end."""
+    rounds = max(int(run.facts["rounds"]) for run in runs.values())
+    every = int(next(iter(runs.values())).config["eval.every"])
+    alive, before, spent = sorted(runs), 0, 0
+    for rung in halving.rungs(-(-rounds // every)):
+        until = rung * every
+        spent += sum(min(until, _done(runs[point])) - min(before, _done(runs[point])) for point in alive)
+        scores = {p: runs[p].mean(metric, until) if _done(runs[p]) >= until else None for p in alive}
+        alive, before = halving.survivors(scores, higher=True), until
+    spent += sum(_done(runs[point]) - min(before, _done(runs[point])) for point in alive)
+    finals = {p: run.mean(metric) for p, run in runs.items() if run.status == "finished"}
+    known = {point: score for point, score in finals.items() if score is not None}
+    winner = max(known, key=lambda point: (known[point], -point))
+    chosen = max((p for p in alive if p in known), key=lambda point: (known[point], -point))
+    total = sum(map(_done, runs.values()))
+    regret = 100 * (known[winner] - known[chosen])
+    return Replay(len(runs), regret, spent / total, _name(runs[chosen]), _name(runs[winner]))
+
+
+def _done(run: RunRecord) -> int:
+    return int(run.facts["rounds_done"] or 0)
+
+
+def _name(run: RunRecord) -> str:
+    return ", ".join(f"{key} {run.config[f'algorithm.{key}']:g}" for key in ("eta", "beta", "nu"))
+
+
+def main(paths: list[str]) -> None:
+    for path in paths:
+        runs = dict(enumerate(run for run in archive.read(Path(path)) if run.facts["seed"] == 0))
+        found = replay(runs, Halving(3, min_iter=3), "test/acc")
+        print(
+            f"{Path(path).stem}: {found.runs} runs, regret {found.regret:.2f} points, "
+            f"{100 * found.share:.0f} % of the rounds; chose {found.chosen}; best {found.winner}"
+        )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,52 @@
+"""Eight runs that differ in the seed alone: `fedgm sweep` with two workers against one after another.
+
+    python -m benchmarks.side_by_side [--repeats 3] [--rounds 10]
+
+One thread per run on both sides, interleaved; the ratio of medians is what a grid gains from a second core.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+FILE = """
+method: grid
+metric: {{name: test/acc, goal: maximize}}
+parameters:
+  seed: {{values: [0, 1, 2, 3, 4, 5, 6, 7]}}
+command: ["${{program}}", track.mode=disabled, rounds={rounds}, "${{args_no_hyphens}}"]
+"""
+
+
+def seconds(workers: int, rounds: int) -> float:
+    """Of a whole `fedgm sweep`, imports included."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "seeds.yaml"
+        path.write_text(FILE.format(rounds=rounds))
+        command = [sys.executable, "-m", "fedgm.cli", "sweep", str(path), "--output-dir", folder]
+        started = time.perf_counter()
+        subprocess.run([*command, "--workers", str(workers)], check=True, capture_output=True)
+        return time.perf_counter() - started
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=10)
+    given = parser.parse_args()
+    times: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(given.repeats):
+        for workers, found in times.items():
+            found.append(seconds(workers, given.rounds))
+            print(f"{workers} workers: {found[-1]:.1f} s", flush=True)
+    one, two = (statistics.median(times[workers]) for workers in (1, 2))
+    shown = f"{one:.1f} s in turn, {two:.1f} s side by side: {one / two:.2f}x"
+    print(f"8 runs of {given.rounds} rounds: {shown}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""The module's own hooks around a local step: fired as in any fit, and only where the module has them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from fedgm.lightning import call_module_hook, is_overridden, pl
+
+HOOKS = (
+    "on_train_batch_start", "on_train_batch_end", "on_before_zero_grad", "optimizer_zero_grad",
+    "optimizer_step",
+)  # fmt: skip
+
+
+class ModuleHooks:
+    """What Lightning's own epoch loop would call; a module that overrides nothing pays nothing.
+
+    Transfer, backward, gradient and clipping hooks are fired by the strategy.
+    """
+
+    def __init__(self, trainer: pl.Trainer) -> None:
+        self.trainer, self.module = trainer, trainer.lightning_module
+        self._own = {name for name in HOOKS if is_overridden(name, self.module)}
+        self._connector = trainer._logger_connector
+
+    def start(self, batch: Any, step: int) -> bool:
+        """Before a step; False where the module asks for no more (it returns -1)."""
+        self._connector.on_batch_start(batch)  # `self.log` takes the batch's size from here
+        return self._call("on_train_batch_start", batch, step) != -1
+
+    def training_step(self, batch: Any, step: int) -> Any:
+        """The module's step, in which it may ``self.log``."""
+        self.module._current_fx_name = "training_step"
+        try:
+            return self.trainer.strategy.training_step(batch, step)
+        finally:
+            self.module._current_fx_name = None
+
+    def zero_grad(self, optimizer: torch.optim.Optimizer, step: int) -> None:
+        """Before the backward pass."""
+        self._call("on_before_zero_grad", optimizer)
+        if "optimizer_zero_grad" in self._own:
+            self._call("optimizer_zero_grad", self.trainer.current_epoch, step, optimizer)
+        else:
+            optimizer.zero_grad()
+
+    def optimizer_step(self, optimizer: torch.optim.Optimizer, step: int, closure: Callable[[], Any]) -> None:
+        """Through the module where it steps itself, else through the strategy."""
+        if "optimizer_step" in self._own:
+            own = self.module.optimizers()
+            self._call("optimizer_step", self.trainer.current_epoch, step, own, closure)
+        else:
+            self.trainer.strategy.optimizer_step(optimizer, closure)
+
+    def end(self, output: Any, batch: Any, step: int) -> None:
+        """After a step."""
+        self._call("on_train_batch_end", output, batch, step)
+        if self.trainer._results:  # something was logged
+            self._connector.on_batch_end()
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        return call_module_hook(self.trainer, name, *arguments) if name in self._own else None

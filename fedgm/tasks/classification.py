@@ -1,0 +1,37 @@
+"""Classification: cross entropy, and the share that is classified right."""
+
+from typing import Any
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from fedgm.tasks.metric import ACCURACY, LOSS
+from fedgm.tasks.module import TaskModule
+
+Batch = tuple[Tensor, Tensor]
+
+
+class Classification(TaskModule):
+    """Scores of classes against labels; subclass it to change the loss alone."""
+
+    metrics = (LOSS, ACCURACY)
+    headline = f"test/{ACCURACY.name}"
+    model_needs = ("num_classes",)
+
+    def training_step(self, batch: Batch, batch_idx: int) -> dict[str, Any]:
+        """Loss of one local step."""
+        x, y = batch
+        scores = self(x)
+        return {"loss": F.cross_entropy(scores, y), ACCURACY.name: _correct(scores, y)}
+
+    def sums(self, batch: Batch) -> dict[str, Any]:
+        """Loss and hits of one batch of an evaluation."""
+        x, y = batch
+        scores = self(x)
+        loss = F.cross_entropy(scores, y, reduction="sum")
+        return {"loss": loss, ACCURACY.name: _correct(scores, y), "count": len(y)}
+
+
+def _correct(scores: Tensor, y: Tensor) -> Tensor:
+    """How many are classified right."""
+    return (scores.detach().argmax(1) == y).sum()

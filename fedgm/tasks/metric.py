@@ -1,0 +1,69 @@
+"""Metrics by name: how each is shown, which way is better, and which of them judges a run."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+SPLITS = ("train", "test")  # of which x_t is measured; `local` is measured while clients train
+
+
+class Metric(NamedTuple):
+    """One number that a task measures, as the mean of a sum over a count."""
+
+    name: str  # the second half of a column: acc in test/acc
+    label: str  # on an axis
+    better: Literal["higher", "lower"] = "lower"
+    scale: float = 1.0  # shown is scale * value
+    unit: str = ""  # behind a shown value
+
+    def show(self, value: float | None, digits: int = 4) -> str:
+        """For people: ``60.12 %``, ``2.3026``; a share in percent needs two digits less."""
+        if value is None:
+            return "-"
+        text = f"{self.scale * value:.{digits - 2 if self.scale == 100 else digits}f}"
+        return f"{text} {self.unit}" if self.unit else text
+
+    @property
+    def axis(self) -> str:
+        """What stands beside an axis."""
+        return f"{self.label}, {self.unit}" if self.unit else self.label
+
+
+LOSS = Metric("loss", "loss")
+ACCURACY = Metric("acc", "accuracy", "higher", 100.0, "%")
+
+
+class Scoreboard(NamedTuple):
+    """A run's metrics and the column that judges it: all that rows, tables and pictures know of a task."""
+
+    metrics: tuple[Metric, ...]
+    headline: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the global model's evaluations: train/loss, train/acc, test/loss, test/acc."""
+        return tuple(f"{split}/{metric.name}" for split in SPLITS for metric in self.metrics)
+
+    @property
+    def judge(self) -> Metric:
+        """The metric of the headline."""
+        return self.metric(self.headline)
+
+    def metric(self, column: str) -> Metric:
+        """The metric that a column holds."""
+        name = column.split("/")[-1]
+        return next(metric for metric in self.metrics if metric.name == name)
+
+    def show(self, column: str, values: Mapping[str, Any], digits: int = 4) -> str:
+        """A column's value for people."""
+        return self.metric(column).show(values.get(column), digits)
+
+    def describe(self) -> dict[str, Any]:
+        """For summary.json, so that a stored run can be drawn and compared without its task."""
+        return {"metric": self.headline, "metrics": [metric._asdict() for metric in self.metrics]}
+
+
+def scoreboard(summary: Mapping[str, Any]) -> Scoreboard:
+    """The scoreboard of a stored run; summaries of version 0.1 have none and are classification."""
+    if "metrics" not in summary:
+        return Scoreboard((LOSS, ACCURACY), f"test/{ACCURACY.name}")
+    return Scoreboard(tuple(Metric(**entry) for entry in summary["metrics"]), summary["metric"])

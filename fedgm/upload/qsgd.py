@@ -1,0 +1,128 @@
+"""QSGD (Alistarh 2017): every entry rounded at random to one of s levels of its bucket's norm, without bias.
+
+With top-k and error feedback it is Qsparse-local-SGD (Basu 2019).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from fedgm.errors import require
+from fedgm.upload.feedback import Compressed, kept_residual, with_feedback, without_feedback
+from fedgm.upload.rule import Sent, State
+from fedgm.upload.topk import entries, index_bits, largest, plain_bytes
+
+NORM_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Qsgd:
+    """``upload=qsgd``: all entries, coarsely; nothing is kept."""
+
+    levels: int
+    bucket: int | None = None
+    keeps = False
+
+    def __post_init__(self) -> None:
+        check(self.levels, self.bucket)
+
+    def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
+        """One draw for each entry."""
+        return kept_residual(qsgd(delta, self.levels, self.bucket, rng))
+
+
+@dataclass(frozen=True)
+class Qsparse:
+    """``upload=qsparse``: a share of the entries, coarsely; the rest and the rounding are kept."""
+
+    share: float
+    levels: int
+    bucket: int | None = None
+    keeps = True
+
+    def __post_init__(self) -> None:
+        check(self.levels, self.bucket)
+        entries(self.share, 1)
+
+    def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
+        """One draw for each entry that is sent."""
+        k = entries(self.share, delta.numel())
+        return kept_residual(qsparse(delta, own.get("residual"), k, self.levels, self.bucket, rng))
+
+
+def quantize(x: Tensor, levels: int, bucket: int | None, rng: np.random.Generator) -> tuple[Tensor, int]:
+    """``Q(x)_i = |x| sign(x_i) l_i/s`` with ``s|x_i|/|x|`` rounded to l_i, up with probability its fraction.
+
+    So ``E Q(x) = x``. ``bucket`` entries share a norm; ``None`` is one norm for all.
+    """
+    n = x.numel()
+    width = min(bucket or n, n)
+    rows = F.pad(x, (0, -n % width)).view(-1, width)
+    norm = torch.linalg.vector_norm(rows.double(), dim=1, keepdim=True)
+    scaled = rows.double().abs() * (levels / norm.where(norm != 0, 1.0))
+    draws = torch.from_numpy(rng.random(n)).to(x.device)  # one for each entry, whatever the buckets are
+    up = F.pad(draws, (0, -n % width), value=1.0).view(-1, width) < scaled - scaled.floor()
+    level = (scaled.floor() + up).clamp(max=levels)  # rounding may put the largest above s
+    # The norm travels as float32, so the server multiplies by the rounded one.
+    sent = norm.float().double() * rows.sign() * (level / levels)
+    return sent.view(-1)[:n].to(x.dtype), qsgd_bytes(n, levels, bucket)
+
+
+def qsgd(delta: Tensor, levels: int, bucket: int | None, rng: np.random.Generator) -> Compressed:
+    """Quantised, without a residual: the error has mean zero, so there is nothing to carry over."""
+    return without_feedback(lambda x: quantize(x, levels, bucket, rng), delta)
+
+
+def qsparse(
+    delta: Tensor, residual: Tensor | None, k: int, levels: int, bucket: int | None, rng: np.random.Generator
+) -> Compressed:
+    """Qsparse-local-SGD: quantise the k largest entries, keep the rest and the rounding as residual.
+
+    Divided by 1 + omega, because feedback needs a contraction, which an unbiased quantiser is not.
+    """
+
+    def compress(x: Tensor) -> tuple[Tensor, int]:
+        kept = largest(x, k)
+        values, _ = quantize(x[kept], levels, bucket, rng)
+        sent = torch.zeros_like(x)
+        sent[kept] = values / (1 + variance_factor(k, levels, bucket))
+        return sent, qsparse_bytes(x.numel(), k, levels, bucket)
+
+    return with_feedback(compress, delta, residual)
+
+
+def variance_factor(n: int, levels: int, bucket: int | None = None) -> float:
+    """omega in ``E|Q(x) - x|^2 <= omega |x|^2`` (Lemma 3.1): min(d/s^2, sqrt(d)/s) for buckets of d."""
+    d = min(bucket or n, n)
+    return min(d / levels**2, math.sqrt(d) / levels)
+
+
+def qsgd_bytes(n: int, levels: int, bucket: int | None = None) -> int:
+    """A float32 norm for each bucket, and for each entry one of 2s + 1 signed levels; no entropy coding."""
+    norms = math.ceil(n / min(bucket or n, n))
+    return min(plain_bytes(n), NORM_BYTES * norms + math.ceil(n * level_bits(levels) / 8))
+
+
+def qsparse_bytes(n: int, k: int, levels: int, bucket: int | None = None) -> int:
+    """Norms of the k values' buckets, and for each value its level and its index."""
+    if k >= n:
+        return qsgd_bytes(n, levels, bucket)
+    norms = math.ceil(k / min(bucket or k, k))
+    return min(plain_bytes(n), NORM_BYTES * norms + math.ceil(k * (level_bits(levels) + index_bits(n)) / 8))
+
+
+def level_bits(levels: int) -> int:
+    """Bits for -s, ..., s."""
+    return (2 * levels).bit_length()
+
+
+def check(levels: int, bucket: int | None) -> None:
+    """Refuse what cannot be encoded."""
+    require(1 <= levels <= 2**15, "upload.levels", levels, "1..32768", "upload.levels=127")
+    require(
+        bucket is None or bucket >= 1, "upload.bucket", bucket, "at least 1, or null", "upload.bucket=512"
+    )
