@@ -15,6 +15,10 @@ COMMANDS = {
         "fedgm.grid.command:sweep",
         "Run a W&B sweep file without an account; resumable, several at once.",
     ),
+    "dashboard": (
+        "fedgm.dashboard.command:dashboard",
+        "Compare stored runs in the browser: one page, from disk, offline.",
+    ),
     "data": ("fedgm.split:data", "Fetch a dataset; --show OVERRIDES draws the split of a run."),
     "convert": (
         "fedgm.server.command:convert",

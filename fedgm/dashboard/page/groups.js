@@ -1,0 +1,113 @@
+// Runs that are one line: equal but for the seed, or equal in a key that the reader chose.
+
+const AUTO = '(automatic)';
+const EACH = '(each run)';
+const NONE = '(nothing)';
+
+// "FedGM, η 2, β 0.9": the algorithm, and what tells its runs apart.
+function automaticLabels(some) {
+  const families = new Map();
+  for (const run of some) {
+    if (!families.has(run.algorithm)) families.set(run.algorithm, []);
+    families.get(run.algorithm).push(run);
+  }
+  const labels = new Map();
+  for (const [algorithm, members] of families) {
+    const keys = varyingKeys(members).slice(0, 8);
+    for (const run of members) {
+      const words = keys.filter((key) => valueOf(run, key) !== ABSENT)
+        .map((key) => (/(^|\.)name$/.test(key) ? shown(valueOf(run, key))
+          : `${keyLabel(key, keys)} ${shown(valueOf(run, key))}`));
+      labels.set(run, [algorithmName(algorithm), ...words].join(', '));
+    }
+  }
+  return labels;
+}
+
+function labeller(some, key, then) {
+  const automatic = automaticLabels(some);
+  const name = (run, by) => {
+    if (by === AUTO) return automatic.get(run);
+    if (by === EACH) return `${automatic.get(run)}, seed ${run.seed}`;
+    const value = valueOf(run, by);
+    return by === 'algorithm' ? algorithmName(value) : `${keyLabel(by)} ${shown(value)}`;
+  };
+  return (run) => (then === NONE || key === EACH ? name(run, key) : `${name(run, key)}, ${name(run, then)}`);
+}
+
+function groupRuns(some, key, then, metric) {
+  const label = labeller(some, key, then);
+  const found = new Map();
+  for (const run of some) {
+    // Two configurations may share a label; automatic groups never mix them.
+    const id = key === AUTO && then === NONE ? `${label(run)} ${run.hash}` : label(run);
+    if (!found.has(id)) found.set(id, {id, label: label(run), runs: []});
+    found.get(id).runs.push(run);
+  }
+  const groups = [...found.values()];
+  for (const group of groups) summarise(group, metric);
+  return groups.sort((a, b) => better(a, b, metric));
+}
+
+function summarise(group, metric) {
+  const scores = group.runs.map((run) => scoreOf(run, metric)).filter((value) => value !== null);
+  const mean = scores.length ? scores.reduce((a, b) => a + b, 0) / scores.length : null;
+  const spread = scores.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  group.mean = mean;
+  group.sd = scores.length > 1 ? Math.sqrt(spread / (scores.length - 1)) : null;
+  group.scored = scores.length;
+  group.diverged = group.runs.filter((run) => run.status === 'diverged').length;
+  group.algorithm = group.runs[0].algorithm;
+}
+
+// Groups in which every run survived come first, then the better score.
+function better(a, b, metric) {
+  const whole = (group) => (group.mean === null ? 2 : group.diverged > 0 ? 1 : 0);
+  const way = lessIsBetter(metric) ? 1 : -1;
+  return whole(a) - whole(b) || way * ((a.mean ?? 0) - (b.mean ?? 0)) || (a.label < b.label ? -1 : 1);
+}
+
+// Mean over seeds as far as all of them go, with lowest, highest and standard deviation.
+// Seeds that are still running do not cut the mean of those that have ended.
+function aggregate(group, metric, axis) {
+  const ended = group.runs.filter((run) => ['finished', 'diverged'].includes(run.status));
+  const members = (ended.length ? ended : group.runs).map((run) => series(run, metric, axis)).filter((s) => s.n);
+  const table = new Map();
+  for (const {round, x, y, n} of members) {
+    for (let i = 0; i < n; i += 1) {
+      if (Number.isNaN(y[i]) || Number.isNaN(x[i])) continue;
+      let cell = table.get(round[i]);
+      if (!cell) table.set(round[i], cell = {round: round[i], count: 0, x: 0, sum: 0, square: 0, low: Infinity, high: -Infinity});
+      cell.count += 1; cell.x += x[i]; cell.sum += y[i]; cell.square += y[i] * y[i];
+      cell.low = Math.min(cell.low, y[i]); cell.high = Math.max(cell.high, y[i]);
+    }
+  }
+  const cells = [...table.values()].filter((cell) => cell.count === members.length).sort((a, b) => a.round - b.round);
+  const pick = (f) => Float64Array.from(cells, f);
+  const variance = (c) => (c.count > 1 ? Math.max(0, (c.square - c.sum * c.sum / c.count) / (c.count - 1)) : 0);
+  return {round: pick((c) => c.round), x: pick((c) => c.x / c.count), y: pick((c) => c.sum / c.count),
+    low: pick((c) => c.low), high: pick((c) => c.high), sd: pick((c) => Math.sqrt(variance(c))),
+    n: cells.length, seeds: members.length};
+}
+
+function series(run, metric, axis) {
+  const round = column(run, 'round');
+  const x = column(run, axis);
+  const y = column(run, metric);
+  return {round, x, y, n: round && x && y ? round.length : 0};
+}
+
+// Exponential mean with the start corrected, as W&B has it.
+function smoothed(y, weight) {
+  if (!weight) return y;
+  const result = new Float64Array(y.length);
+  let last = 0;
+  let debias = 0;
+  for (let i = 0; i < y.length; i += 1) {
+    if (Number.isNaN(y[i])) { result[i] = NaN; continue; }
+    last = weight * last + (1 - weight) * y[i];
+    debias = weight * debias + (1 - weight);
+    result[i] = last / debias;
+  }
+  return result;
+}

@@ -1,0 +1,133 @@
+// Puts the panels together: one view of the filtered runs, from which each panel draws.
+
+let current = null;
+let metrics = [];
+
+function fillSelect(select, options, value) {
+  const text = JSON.stringify(options);
+  if (select.dataset.options !== text) {
+    select.replaceChildren(...options.map(([key, label]) => el('option', {value: key}, label)));
+    select.dataset.options = text;
+  }
+  select.value = value;
+}
+
+function makeView() {
+  const tests = parseFilter(state.filter);
+  const some = runs.filter((run) => tests.every((test) => test(run)));
+  const keys = varyingKeys(some);
+  const groups = groupRuns(some, state.group, state.then, state.metric);
+  const known = new Set(groups.map((group) => group.id));
+  const wanted = chosen.groups === null ? defaultChoice(groups) : chosen.groups.filter((id) => known.has(id));
+  assignColours(wanted);
+  const groupOf = new Map(groups.flatMap((group) => group.runs.map((run) => [run, group])));
+  return {runs: some, keys, groups, groupOf, metrics, families: new Set(some.map((run) => run.algorithm)).size,
+    lines: groups.filter((group) => wanted.includes(group.id))};
+}
+
+function fillControls(view) {
+  const measured = metrics.filter((name) => /^(test|train)\//.test(name));
+  fillSelect(byId('metric'), (measured.length ? measured : metrics).map((name) => [name, metricTitle(name)]), state.metric);
+  fillSelect(byId('x'), axisNames().map((name) => [name, AXES[name]]), state.x);
+  const keys = varyingKeys(runs);
+  for (const key of [state.group, state.then]) if (!keys.includes(key) && ![AUTO, EACH, NONE].includes(key)) keys.push(key);
+  const options = [...new Set(['algorithm', ...keys, 'name', 'seed', 'status'])].map((key) => [key, keyLabel(key, keys)]);
+  fillSelect(byId('group'), [[AUTO, 'setting'], [EACH, 'each run'], ...options], state.group);
+  fillSelect(byId('then'), [[NONE, 'nothing else'], ...options], state.then);
+  byId('then-label').hidden = [AUTO, EACH].includes(state.group);
+  byId('filter').value = state.filter;
+  byId('smooth').value = state.smooth;
+  byId('smooth-out').textContent = state.smooth ? state.smooth.toFixed(2) : 'off';
+  byId('band').value = state.band;
+  for (const id of ['logx', 'each', 'others']) byId(id).checked = state[id];
+  byId('empty').hidden = view.runs.length > 0;
+  byId('empty').textContent = runs.length ? `No run fits the filter "${state.filter}".` : 'There are no runs here yet. Start one with: python run.py profile=tiny';
+}
+
+const PANELS = [['glance', drawGlance], ['curves', (view) => { drawLegend(view); drawCurves(view); }],
+  ['compare', drawCompare], ['table', drawTable], ['staleness', drawStaleness],
+  ['sweep', (view) => { drawHeat(view); drawParallel(view); }]];
+
+function refresh() {
+  if ([AUTO, EACH].includes(state.group)) state.then = NONE;
+  styles = null;
+  current = makeView();
+  fillControls(current);
+  const any = current.runs.length > 0;
+  for (const [id, draw] of PANELS) {
+    const hidden = !any || (id === 'sweep' && !(current.keys.length && new Set(current.runs.map((run) => run.hash)).size > 1));
+    byId(id).hidden = hidden;
+    if (!hidden) draw(current);
+  }
+  writeAddress();
+}
+
+function drawHeader(payload) {
+  byId('title').textContent = payload.title;
+  document.title = `${payload.title} – fedgm`;
+  const counts = new Map();
+  for (const run of runs) counts.set(run.status, (counts.get(run.status) || 0) + 1);
+  byId('counts').replaceChildren(el('b', {}, `${runs.length} runs`), ...[...counts].sort().map(([status, count]) => el('span', {class: `status ${STATUS[status]}`}, `${count} ${status}`)));
+  const notes = byId('notes');
+  notes.hidden = !payload.notes.length;
+  notes.querySelector('summary').textContent = `Left out: ${payload.notes.length} ${payload.notes.length === 1 ? 'note' : 'notes'}`;
+  notes.querySelector('ul').replaceChildren(...payload.notes.map((note) => el('li', {}, note)));
+}
+
+function take(payload) {
+  load(payload);
+  metrics = metricNames();
+  if (!metrics.includes(state.metric)) state.metric = metrics.find((name) => name.startsWith('test/')) || metrics[0] || '';
+  const second = ['train/loss', ...metrics.filter((name) => name.startsWith('train/')), ...metrics].find((name) => metrics.includes(name) && name !== state.metric);
+  if (!metrics.includes(state.second)) state.second = second || state.metric;
+  if (!axisNames().includes(state.x)) state.x = 'round';
+  drawHeader(payload);
+  refresh();
+}
+
+function listen() {
+  const bind = (id, key, event = 'change', value = (node) => node.value) => byId(id).addEventListener(event, () => { state[key] = value(byId(id)); changed(key); });
+  const checked = (node) => node.checked;
+  for (const [id, key] of [['metric', 'metric'], ['group', 'group'], ['then', 'then'], ['x', 'x'], ['band', 'band'], ['heat-x', 'heatx'],
+    ['heat-y', 'heaty'], ['heat-z', 'heatz'], ['table-group', 'rows'], ['compare-a', 'a'], ['compare-b', 'b']]) bind(id, key);
+  for (const id of ['logx', 'each', 'others']) bind(id, id, 'change', checked);
+  bind('smooth', 'smooth', 'input', (node) => Number(node.value));
+  let waiting = null;
+  byId('filter').addEventListener('input', () => { clearTimeout(waiting); waiting = setTimeout(() => { state.filter = byId('filter').value; changed('filter'); }, 120); });
+  byId('reset').addEventListener('click', () => {
+    Object.assign(state, DEFAULTS, {metric: metrics.find((name) => name.startsWith('test/')) || metrics[0] || '', second: ''});
+    chosen.picked.clear(); chosen.brushes.clear(); changed('filter'); take(payloadNow);
+  });
+  byId('unzoom').addEventListener('click', () => { chosen.zoom = null; refresh(); });
+  byId('unpick').addEventListener('click', () => { chosen.picked.clear(); refresh(); });
+  byId('more').addEventListener('click', () => { chosen.limit += 400; refresh(); });
+  byId('theme').addEventListener('click', () => { document.documentElement.dataset.theme = isDark() ? 'light' : 'dark'; themed(); });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', themed);
+  let resized = null;
+  addEventListener('resize', () => { clearTimeout(resized); resized = setTimeout(refresh, 120); });
+}
+
+function changed(key) {
+  if (['group', 'then', 'filter', 'metric'].includes(key)) chosen.groups = null;
+  if (key === 'x' || key === 'filter') chosen.zoom = null;
+  refresh();
+}
+
+function isDark() {
+  const own = document.documentElement.dataset.theme;
+  return own ? own === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+}
+
+function themed() {
+  byId('theme').textContent = isDark() ? '☀' : '☾';
+  refresh();
+}
+
+const payloadNow = JSON.parse(byId('data').textContent);
+readAddress();
+buildCharts();
+listen();
+byId('theme').textContent = isDark() ? '☀' : '☾';
+take(payloadNow);
+follow();
+document.documentElement.dataset.ready = 'yes';
