@@ -10,7 +10,7 @@ PARTS = Path(__file__).parent / "page"
 # In the order in which they use each other.
 SCRIPTS = (
     "format", "data", "groups", "state", "scale", "chart", "curves", "legend", "glance", "heatmap", "parallel",
-    "table", "compare", "staleness", "live", "main",
+    "table", "compare", "staleness", "partition", "live", "main",
 )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -21,9 +21,11 @@ SHOWN_FACTS = (
 Link = Callable[[Run], str | None]
 
 
-def build(found: Collection, title: str, link: Link) -> dict[str, Any]:
+def build(
+    found: Collection, title: str, link: Link, splits: Sequence[dict[str, Any]] = (), more: Sequence[str] = ()
+) -> dict[str, Any]:
     """The whole payload; equal runs give equal values."""
-    notes = list(found.left_out)
+    notes = [*found.left_out, *more]
     tables = [_with_start(run) for run in found.runs]
     most = max(50, MOST_POINTS // max(1, len(tables)))
     long = sum(len(rows) > most for rows in tables)
@@ -40,7 +42,7 @@ def build(found: Collection, title: str, link: Link) -> dict[str, Any]:
     runs = [
         _run(run, rows, shared, link(run), everything) for run, rows in zip(found.runs, tables, strict=True)
     ]
-    return {"title": title, "config": shared, "runs": runs, "notes": _first(notes)}
+    return {"title": title, "config": shared, "runs": runs, "notes": _first(notes), "splits": list(splits)}
 
 
 def _run(
@@ -51,6 +53,7 @@ def _run(
     return {
         **{key: _plain(facts.get(key)) for key in SHOWN_FACTS},
         "hash": facts["hash"][:8],
+        "seconds": _seconds(facts.get("seconds"), rows),
         "ends": _stage_ends(facts.get("stages")),
         "config": differs,
         "without": sorted(key for key in shared if key not in config),
@@ -72,6 +75,12 @@ def _with_start(run: Run) -> list[Row]:
     first = run.evaluations[0]
     totals = {key: 0 for key in first if key.startswith("total/") or key == "clock/time"}
     return [{**dict.fromkeys(first), **totals, **initial, "round": 0}, *run.evaluations]
+
+
+def _seconds(stated: Any, rows: list[Row]) -> float | None:
+    """As the summary says; a run under way has only its rows."""
+    known = rows[-1].get("total/seconds") if rows else None
+    return _plain(stated) or (round(known, 1) if known is not None else None)
 
 
 def _stage_ends(stages: Any) -> list[int]:

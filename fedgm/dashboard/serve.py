@@ -3,6 +3,7 @@
 import hashlib
 import mimetypes
 import threading
+from collections.abc import Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,6 +14,7 @@ from fedgm.dashboard import page, payload
 from fedgm.dashboard.collect import Collector, Run
 
 ADDRESS = "127.0.0.1"
+Splits = tuple[Sequence[dict[str, Any]], Sequence[str]]  # tables, and notes on what is missing
 
 
 def run_key(run: Run) -> str:
@@ -23,8 +25,8 @@ def run_key(run: Run) -> str:
 class Source:
     """The newest payload, read once for all who ask at the same time."""
 
-    def __init__(self, collector: Collector, title: str) -> None:
-        self.collector, self.title = collector, title
+    def __init__(self, collector: Collector, title: str, splits: Splits = ((), ())) -> None:
+        self.collector, self.title, self.splits = collector, title, splits
         self.folders: dict[str, Run] = {}
         self._lock = threading.Lock()
 
@@ -33,7 +35,7 @@ class Source:
         with self._lock:
             found = self.collector.collect()
             self.folders = {run_key(run): run for run in found.runs if run.record.folder is not None}
-            return payload.build(found, self.title, _link)
+            return payload.build(found, self.title, _link, *self.splits)
 
     def file(self, key: str, name: str) -> Path | None:
         """A file of a run that is on the page; nothing else can be asked for."""

@@ -13,7 +13,7 @@ function automaticLabels(some) {
   }
   const labels = new Map();
   for (const [algorithm, members] of families) {
-    const keys = varyingKeys(members).slice(0, 8);
+    const keys = tellingKeys(members);
     for (const run of members) {
       const words = keys.filter((key) => valueOf(run, key) !== ABSENT)
         .map((key) => (/(^|\.)name$/.test(key) ? shown(valueOf(run, key))
@@ -22,6 +22,17 @@ function automaticLabels(some) {
     }
   }
   return labels;
+}
+
+// Every key of the algorithm that varies; of the others only those that part runs which would look alike.
+function tellingKeys(members) {
+  const kept = [];
+  const parts = (keys) => new Set(members.map((run) => JSON.stringify(keys.map((key) => valueOf(run, key) ?? null)))).size;
+  for (const key of varyingKeys(members)) {
+    const always = /^algorithm\.|\.name$/.test(key);
+    if (always || (kept.length < 8 && parts([...kept, key]) > parts(kept))) kept.push(key);
+  }
+  return kept;
 }
 
 function labeller(some, key, then) {
@@ -50,19 +61,21 @@ function groupRuns(some, key, then, metric) {
 }
 
 function summarise(group, metric) {
-  const scores = group.runs.map((run) => scoreOf(run, metric)).filter((value) => value !== null);
+  const finished = group.runs.filter((run) => run.status === 'finished');
+  const scores = (finished.length ? finished : group.runs).map((run) => scoreOf(run, metric)).filter((value) => value !== null);
   const mean = scores.length ? scores.reduce((a, b) => a + b, 0) / scores.length : null;
   const spread = scores.reduce((sum, value) => sum + (value - mean) ** 2, 0);
   group.mean = mean;
   group.sd = scores.length > 1 ? Math.sqrt(spread / (scores.length - 1)) : null;
-  group.scored = scores.length;
+  group.finished = finished.length;
+  group.running = group.runs.filter((run) => run.status === 'running').length;
   group.diverged = group.runs.filter((run) => run.status === 'diverged').length;
   group.algorithm = group.runs[0].algorithm;
 }
 
-// Groups in which every run survived come first, then the better score.
+// Finished groups in which every run survived come first, then the better score.
 function better(a, b, metric) {
-  const whole = (group) => (group.mean === null ? 2 : group.diverged > 0 ? 1 : 0);
+  const whole = (group) => (group.mean === null ? 3 : group.diverged > 0 ? 2 : group.finished ? 0 : 1);
   const way = lessIsBetter(metric) ? 1 : -1;
   return whole(a) - whole(b) || way * ((a.mean ?? 0) - (b.mean ?? 0)) || (a.label < b.label ? -1 : 1);
 }

@@ -86,6 +86,7 @@ function heatCell(groups, range) {
 // Cells are automatic groups; where the curves are grouped otherwise, go back to automatic groups.
 function toggleGroupAnywhere(group) {
   if (current.groups.some((other) => other.id === group.id)) return toggleGroup(group.id);
+  chosen.picked.clear();
   state.group = AUTO; state.then = NONE; chosen.groups = [group.id];
   return refresh();
 }

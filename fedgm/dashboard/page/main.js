@@ -16,12 +16,15 @@ function makeView() {
   const tests = parseFilter(state.filter);
   const some = runs.filter((run) => tests.every((test) => test(run)));
   const keys = varyingKeys(some);
-  const groups = groupRuns(some, state.group, state.then, state.metric);
+  const picks = some.filter((run) => chosen.picked.has(run.id));
+  const picked = picks.length > 1; // then the curves are theirs alone
+  const groups = picked ? groupRuns(picks, EACH, NONE, state.metric) : groupRuns(some, state.group, state.then, state.metric);
   const known = new Set(groups.map((group) => group.id));
-  const wanted = chosen.groups === null ? defaultChoice(groups) : chosen.groups.filter((id) => known.has(id));
+  const kept = (chosen.groups || []).filter((id) => known.has(id));
+  const wanted = chosen.groups === null || (picked && !kept.length) ? defaultChoice(groups) : kept;
   assignColours(wanted);
   const groupOf = new Map(groups.flatMap((group) => group.runs.map((run) => [run, group])));
-  return {runs: some, keys, groups, groupOf, metrics, families: new Set(some.map((run) => run.algorithm)).size,
+  return {runs: some, keys, groups, groupOf, metrics, picked, settings: new Set(some.map((run) => run.hash)).size,
     lines: groups.filter((group) => wanted.includes(group.id))};
 }
 
@@ -55,7 +58,7 @@ function refresh() {
   fillControls(current);
   const any = current.runs.length > 0;
   for (const [id, draw] of PANELS) {
-    const hidden = !any || (id === 'sweep' && !(current.keys.length && new Set(current.runs.map((run) => run.hash)).size > 1));
+    const hidden = !any || (id === 'sweep' && !(current.keys.length && current.settings > 1));
     byId(id).hidden = hidden;
     if (!hidden) draw(current);
   }
@@ -82,6 +85,7 @@ function take(payload) {
   if (!metrics.includes(state.second)) state.second = second || state.metric;
   if (!axisNames().includes(state.x)) state.x = 'round';
   drawHeader(payload);
+  drawPartition(payload.splits);
   refresh();
 }
 

@@ -14,7 +14,7 @@ function drawParallel(view) {
   const width = Math.max(300, body.clientWidth);
   const height = 320;
   const axes = [...keys.map((key) => valueAxis(view, key)), scoreAxis(groups)];
-  axes.forEach((axis, i) => { axis.x = 44 + i * (width - 88) / Math.max(1, axes.length - 1); });
+  axes.forEach((axis, i) => { axis.x = 64 + i * (width - 128) / Math.max(1, axes.length - 1); });
   parallel = {canvas, axes, groups, width, height, range: heatRange(groups.map((group) => group.mean))};
   paintParallel();
   listenParallel();
@@ -54,7 +54,7 @@ function paintParallel() {
   for (const group of groups) {
     const on = inside.includes(group);
     const share = range[1] === range[0] ? 0.7 : (group.mean - range[0]) / (range[1] - range[0]);
-    ink.strokeStyle = on ? heatColour(share).fill : css('--other');
+    ink.strokeStyle = on ? heatColour(isDark() ? 0.3 + 0.7 * share : 0.93 * share).fill : css('--other');
     ink.globalAlpha = on ? 0.85 : 0.2; ink.lineWidth = on ? 1.8 : 1;
     ink.beginPath();
     axes.forEach((axis, i) => {
@@ -79,14 +79,15 @@ function paintAxis(ink, axis, y) {
   ink.beginPath(); ink.moveTo(axis.x, y(0)); ink.lineTo(axis.x, y(1)); ink.stroke();
   const brush = chosen.brushes.get(axis.key);
   if (brush) { ink.fillStyle = css('--select'); ink.fillRect(axis.x - 9, y(brush[1]), 18, y(brush[0]) - y(brush[1])); }
-  ink.textAlign = 'center'; ink.textBaseline = 'middle'; ink.lineJoin = 'round';
-  const write = (text, place, colour) => {
-    ink.strokeStyle = css('--card'); ink.lineWidth = 4; ink.strokeText(text, axis.x, place);
-    ink.fillStyle = colour; ink.fillText(text, axis.x, place);
+  ink.textAlign = 'right'; ink.textBaseline = 'middle'; ink.lineJoin = 'round';
+  const write = (text, place, colour, shift) => {
+    ink.strokeStyle = css('--card'); ink.lineWidth = 4; ink.strokeText(text, axis.x + shift, place);
+    ink.fillStyle = colour; ink.fillText(text, axis.x + shift, place);
   };
-  for (const [share, text] of axis.marks) write(String(text).slice(0, 14), y(share), css('--muted'));
+  for (const [share, text] of axis.marks) write(String(text).slice(0, 14), y(share), css('--ink'), -7);
   ink.font = `600 ${ink.font}`;
-  write(axis.label.slice(0, 18), 14, css('--ink'));
+  ink.textAlign = 'center';
+  write(axis.label.slice(0, 18), 14, css('--ink'), 0);
   ink.font = ink.font.replace(/^(600|bold) /, '');
 }
 

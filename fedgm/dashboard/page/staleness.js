@@ -25,7 +25,7 @@ function histogram(group, most) {
     }
   }
   const top = Math.max(...counts);
-  const bars = counts.map((count, i) => el('i', {style: {height: `${top ? 100 * count / top : 0}%`, background: colourOf(group.id)},
+  const bars = counts.map((count, i) => el('i', {style: {height: `${top ? 100 * count / top : 0}%`, background: slots.has(group.id) ? colourOf(group.id) : css('--accent')},
     title: `${number(most * i / BINS, 3)} to ${number(most * (i + 1) / BINS, 3)}: ${count} rounds`}));
   return el('figure', {class: 'histogram'}, el('figcaption', {title: group.label}, group.label), el('div', {class: 'bars'}, bars),
     el('div', {class: 'axis'}, el('span', {}, '0'), el('span', {}, `mean ${number(total ? sum / total : 0, 3)}`), el('span', {}, number(most, 3))));
