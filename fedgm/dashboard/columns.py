@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedgm.track.rows import Row
 
@@ -18,16 +19,17 @@ ALWAYS = ("test/", "train/", "total/")
 
 def encode(values: Sequence[Any]) -> Encoded:
     """The shortest form; what is no finite number becomes NaN, and null where all are."""
-    numbers = [_number(value) for value in values]
-    if all(math.isnan(x) for x in numbers):
+    numbers = _numbers(values)
+    if np.isnan(numbers).all():
         return [None]
-    if all(x == numbers[0] for x in numbers):
-        return [numbers[0]]
-    step = numbers[1] - numbers[0]
-    if all(numbers[i] == numbers[0] + i * step for i in range(len(numbers))):
-        return [numbers[0], step]
+    first = float(numbers[0])
+    if (numbers == first).all():
+        return [first]
+    step = float(numbers[1]) - first
+    if (numbers == first + step * np.arange(len(numbers))).all():
+        return [first, step]
     with np.errstate(over="ignore"):
-        return b64encode(np.asarray(numbers, dtype="<f4").tobytes()).decode()
+        return b64encode(numbers.astype("<f4").tobytes()).decode()
 
 
 def thin(rows: list[Row], most: int) -> list[Row]:
@@ -45,8 +47,11 @@ def names(rows: list[Row], everything: bool) -> list[str]:
     return sorted(kept)
 
 
-def _number(value: Any) -> float:
-    """Numbers alone: true, words and lists are none."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return math.nan
-    return float(value) if math.isfinite(value) else math.nan
+def _numbers(values: Sequence[Any]) -> NDArray[np.float64]:
+    """Numbers alone: words and lists are none."""
+    try:
+        numbers = np.array(values, dtype=np.float64)  # None becomes NaN
+    except (TypeError, ValueError, OverflowError):
+        known = (value if isinstance(value, float) or type(value) is int else None for value in values)
+        numbers = np.array([math.nan if value is None else float(value) for value in known])
+    return np.where(np.isfinite(numbers), numbers, math.nan)

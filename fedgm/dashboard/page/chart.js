@@ -5,8 +5,8 @@ const MARGIN = {left: 54, right: 14, top: 10, bottom: 38};
 class Chart {
   constructor(root, metricKey, logKey) {
     Object.assign(this, {root, metricKey, logKey, lines: [], highlight: null});
-    this.select = el('select', {'aria-label': 'Metric', onchange: () => { state[metricKey] = this.select.value; refresh(); }});
-    this.log = el('input', {type: 'checkbox', onchange: () => { state[logKey] = this.log.checked; refresh(); }});
+    this.select = el('select', {'aria-label': 'Metric', onchange: () => { state[metricKey] = this.select.value; changed(metricKey); }});
+    this.log = el('input', {type: 'checkbox', onchange: () => { state[logKey] = this.log.checked; refresh('curves'); }});
     this.base = el('canvas', {role: 'img'});
     this.over = el('canvas', {class: 'over'});
     this.frame = el('div', {class: 'frame'}, this.base, this.over);
@@ -23,11 +23,11 @@ class Chart {
       const [from, to] = [this.drag, at(event)].sort((a, b) => a - b);
       if (this.drag !== null && this.xs && to - from > 6) {
         chosen.zoom = [this.xs.back(Math.max(from, this.xs.from)), this.xs.back(Math.min(to, this.xs.to))];
-        refresh();
+        refresh('curves');
       }
       this.drag = null;
     });
-    this.over.addEventListener('dblclick', () => { chosen.zoom = null; refresh(); });
+    this.over.addEventListener('dblclick', () => { chosen.zoom = null; refresh('curves'); });
   }
 
   // lines: {id, label, colour, dash, curve, raw, runs, stages}; rest: faint curves behind.
@@ -96,9 +96,9 @@ class Chart {
   }
 
   paint(ink, drawn) {
-    const up = (values) => (this.factor === 1 ? values : values.map((value) => value * this.factor));
+    const stroke = (x, y) => strokeLine(ink, x, y, this.xs, this.ys, this.factor);
     ink.strokeStyle = css('--other'); ink.lineWidth = 1; ink.globalAlpha = this.rest.length > 60 ? 0.35 : 0.7;
-    for (const curve of this.rest) strokeLine(ink, curve.x, up(curve.y), this.xs, this.ys);
+    for (const curve of this.rest) stroke(curve.x, curve.y);
     ink.globalAlpha = 1;
     this.stages(ink, drawn);
     for (const line of drawn) {
@@ -106,10 +106,10 @@ class Chart {
       this.band(ink, line);
       ink.strokeStyle = line.colour; ink.setLineDash(line.dash);
       const strong = ink.globalAlpha;
-      for (const run of line.runs) { ink.globalAlpha = 0.45 * strong; ink.lineWidth = 1; strokeLine(ink, run.x, up(run.y), this.xs, this.ys); }
-      if (line.raw) { ink.globalAlpha = 0.4 * strong; ink.lineWidth = 1.2; strokeLine(ink, line.curve.x, up(line.raw), this.xs, this.ys); }
+      for (const run of line.runs) { ink.globalAlpha = 0.45 * strong; ink.lineWidth = 1; stroke(run.x, run.y); }
+      if (line.raw) { ink.globalAlpha = 0.4 * strong; ink.lineWidth = 1.2; stroke(line.curve.x, line.raw); }
       ink.globalAlpha = strong; ink.lineWidth = this.highlight === line.id ? 3 : 2;
-      strokeLine(ink, line.curve.x, up(line.curve.y), this.xs, this.ys);
+      stroke(line.curve.x, line.curve.y);
       ink.setLineDash([]);
       if (line.curve.n === 1) this.dot(ink, line.curve.x[0], line.curve.y[0] * this.factor, line.colour);
       for (const end of line.ends) this.cross(ink, end, line.colour);

@@ -3,7 +3,7 @@
 const COMPARE_MOST = 6;
 
 function drawCompare(view) {
-  const all = groupRuns(view.runs, AUTO, NONE, state.metric);
+  const all = settingsOf(view);
   const ids = all.map((group) => group.id);
   const a = ids.includes(state.a) ? state.a : ids[0];
   const other = all.find((group) => group.id !== a && group.algorithm !== all[0].algorithm) || all.find((group) => group.id !== a);

@@ -16,17 +16,18 @@ function load(payload) {
   });
 }
 
+// Base64 holds little-endian 32-bit floats, which is what browsers' machines have.
 function decode(code, length) {
   if (Array.isArray(code)) {
     const [first, step] = code;
-    const start = first === null ? NaN : first;
-    return Float64Array.from({length}, (_, i) => start + i * (step || 0));
+    const values = new Float64Array(length).fill(first === null ? NaN : first);
+    if (step) for (let i = 0; i < length; i += 1) values[i] += i * step;
+    return values;
   }
   const raw = atob(code);
   const buffer = new Uint8Array(raw.length);
   for (let i = 0; i < raw.length; i += 1) buffer[i] = raw.charCodeAt(i);
-  const view = new DataView(buffer.buffer);
-  return Float64Array.from({length: raw.length / 4}, (_, i) => view.getFloat32(4 * i, true));
+  return new Float32Array(buffer.buffer);
 }
 
 // A column, or null where the run does not have it.
@@ -50,16 +51,15 @@ function measure(run, metric) {
   if (metric in run.measures) return run.measures[metric];
   const values = column(run, metric);
   const rounds = column(run, 'round');
-  const known = [];
-  for (let i = 0; values && i < values.length; i += 1) if (rounds[i] > 0) known.push(values[i]);
+  const start = rounds && rounds[0] === 0 ? 1 : 0; // the model before the first round does not count
+  const known = values ? values.subarray(start) : [];
   const last = known.slice(-LAST);
-  const finite = known.filter((value) => !Number.isNaN(value));
   const less = lessIsBetter(metric);
-  const result = {
-    final: known.length && !Number.isNaN(known[known.length - 1]) ? known[known.length - 1] : null,
-    last: last.length && !last.some(Number.isNaN) ? last.reduce((a, b) => a + b, 0) / last.length : null,
-    best: finite.length ? finite.reduce((a, b) => ((b < a) === less ? b : a)) : null,
-  };
+  let best = null;
+  for (const value of known) if (!Number.isNaN(value) && (best === null || (value < best) === less)) best = value;
+  const final = known.length ? known[known.length - 1] : NaN;
+  const mean = last.length ? last.reduce((a, b) => a + b, 0) / last.length : NaN;
+  const result = {final: Number.isNaN(final) ? null : final, last: Number.isNaN(mean) ? null : mean, best};
   run.measures[metric] = result;
   return result;
 }

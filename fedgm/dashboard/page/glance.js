@@ -6,7 +6,7 @@ function drawGlance(view) {
     if (!families.has(run.algorithm)) families.set(run.algorithm, []);
     families.get(run.algorithm).push(run);
   }
-  const all = groupRuns(view.runs, AUTO, NONE, state.metric);
+  const all = settingsOf(view);
   const known = ['fedavg', 'fedavgm', 'fedgm'];
   const place = (name) => (known.includes(name) ? known.indexOf(name) : known.length);
   if (families.size === 1) return drawLeaders(all, families);

@@ -46,6 +46,12 @@ function labeller(some, key, then) {
   return (run) => (then === NONE || key === EACH ? name(run, key) : `${name(run, key)}, ${name(run, then)}`);
 }
 
+// Settings: runs that differ in nothing but the seed; computed once for each refresh.
+function settingsOf(view) {
+  if (!view.auto) view.auto = groupRuns(view.runs, AUTO, NONE, state.metric);
+  return view.auto;
+}
+
 function groupRuns(some, key, then, metric) {
   const label = labeller(some, key, then);
   const found = new Map();
@@ -84,23 +90,58 @@ function better(a, b, metric) {
 // Seeds that are still running do not cut the mean of those that have ended.
 function aggregate(group, metric, axis) {
   const ended = group.runs.filter((run) => ['finished', 'diverged'].includes(run.status));
-  const members = (ended.length ? ended : group.runs).map((run) => series(run, metric, axis)).filter((s) => s.n);
-  const table = new Map();
-  for (const {round, x, y, n} of members) {
-    for (let i = 0; i < n; i += 1) {
-      if (Number.isNaN(y[i]) || Number.isNaN(x[i])) continue;
-      let cell = table.get(round[i]);
-      if (!cell) table.set(round[i], cell = {round: round[i], count: 0, x: 0, sum: 0, square: 0, low: Infinity, high: -Infinity});
-      cell.count += 1; cell.x += x[i]; cell.sum += y[i]; cell.square += y[i] * y[i];
-      cell.low = Math.min(cell.low, y[i]); cell.high = Math.max(cell.high, y[i]);
+  const used = ended.length ? ended : group.runs;
+  const key = `${metric} ${axis} ${used.map((run) => `${run.id}:${run.rounds_done}`).join()}`;
+  if (!curves.has(key)) {
+    if (curves.size > 4000) curves.clear();
+    curves.set(key, combine(used.map((run) => series(run, metric, axis)).filter((one) => one.n)));
+  }
+  return {...curves.get(key)};
+}
+
+const curves = new Map(); // what was computed already
+
+function combine(members) {
+  if (members.length === 1) {
+    const {round, x, y, n} = members[0];
+    return {round, x, y, low: y, high: y, sd: null, n, seeds: 1};
+  }
+  const rounds = commonRounds(members);
+  const n = rounds.length;
+  const result = {round: rounds, n, seeds: members.length};
+  for (const name of ['x', 'y', 'low', 'high', 'sd']) result[name] = new Float64Array(n);
+  result.low.fill(Infinity); result.high.fill(-Infinity);
+  for (const {round, x, y} of members) {
+    for (let i = 0, at = 0; i < n; i += 1, at += 1) {
+      while (round[at] !== rounds[i]) at += 1;
+      result.x[i] += x[at] / members.length; result.y[i] += y[at] / members.length;
+      if (!(y[at] >= result.low[i])) result.low[i] = y[at];
+      if (!(y[at] <= result.high[i])) result.high[i] = y[at];
     }
   }
-  const cells = [...table.values()].filter((cell) => cell.count === members.length).sort((a, b) => a.round - b.round);
-  const pick = (f) => Float64Array.from(cells, f);
-  const variance = (c) => (c.count > 1 ? Math.max(0, (c.square - c.sum * c.sum / c.count) / (c.count - 1)) : 0);
-  return {round: pick((c) => c.round), x: pick((c) => c.x / c.count), y: pick((c) => c.sum / c.count),
-    low: pick((c) => c.low), high: pick((c) => c.high), sd: pick((c) => Math.sqrt(variance(c))),
-    n: cells.length, seeds: members.length};
+  for (const {round, y} of members) {
+    for (let i = 0, at = 0; i < n; i += 1, at += 1) {
+      while (round[at] !== rounds[i]) at += 1;
+      result.sd[i] += (y[at] - result.y[i]) ** 2 / (members.length - 1);
+    }
+  }
+  result.sd = result.sd.map(Math.sqrt);
+  return result;
+}
+
+// Rounds that every member has, with a value; mostly all members have the same rounds.
+function commonRounds(members) {
+  if (!members.length) return new Float64Array(0);
+  const {round: first, n} = members[0];
+  const whole = members.every((one) => {
+    if (one.n !== n) return false;
+    for (let i = 0; i < n; i += 1) if (one.round[i] !== first[i] || Number.isNaN(one.y[i])) return false;
+    return true;
+  });
+  if (whole) return first;
+  const counts = new Map();
+  for (const {round, y, n: length} of members) for (let i = 0; i < length; i += 1) if (!Number.isNaN(y[i])) counts.set(round[i], (counts.get(round[i]) || 0) + 1);
+  return Float64Array.from([...counts].filter(([, count]) => count === members.length).map(([round]) => round).sort((a, b) => a - b));
 }
 
 function series(run, metric, axis) {

@@ -31,7 +31,7 @@ function drawHeat(view) {
   const options = [[NONE, 'nothing'], ...view.keys.map((key) => [key, keyLabel(key, view.keys)])];
   for (const [id, value] of [['heat-x', x], ['heat-y', y], ['heat-z', z]]) fillSelect(byId(id), options, value);
   const body = root.querySelector('.body');
-  const groups = groupRuns(view.runs, AUTO, NONE, state.metric);
+  const groups = settingsOf(view);
   const panels = z === NONE ? [ABSENT] : levels(view.runs, z).slice(0, 12);
   const scores = groups.filter((group) => group.mean !== null).map((group) => group.mean);
   const range = heatRange(scores);

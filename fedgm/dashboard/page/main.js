@@ -12,27 +12,40 @@ function fillSelect(select, options, value) {
   select.value = value;
 }
 
+// The filtered and grouped runs are kept until something that they depend on changes; lines are chosen anew.
+let view_ = {key: null};
+let version = 0;
+
 function makeView() {
+  const key = JSON.stringify([version, state.filter, state.group, state.then, state.metric, [...chosen.picked]]);
+  if (view_.key !== key) view_ = {key, ...groupedView()};
+  const known = new Set(view_.groups.map((group) => group.id));
+  const kept = (chosen.groups || []).filter((id) => known.has(id));
+  const wanted = chosen.groups === null || (view_.picked && !kept.length) ? defaultChoice(view_.groups) : kept;
+  assignColours(wanted);
+  const lines = new Set(wanted);
+  view_.lines = view_.groups.filter((group) => lines.has(group.id));
+  return view_;
+}
+
+function groupedView() {
   const tests = parseFilter(state.filter);
   const some = runs.filter((run) => tests.every((test) => test(run)));
-  const keys = varyingKeys(some);
   const picks = some.filter((run) => chosen.picked.has(run.id));
   const picked = picks.length > 1; // then the curves are theirs alone
   const groups = picked ? groupRuns(picks, EACH, NONE, state.metric) : groupRuns(some, state.group, state.then, state.metric);
-  const known = new Set(groups.map((group) => group.id));
-  const kept = (chosen.groups || []).filter((id) => known.has(id));
-  const wanted = chosen.groups === null || (picked && !kept.length) ? defaultChoice(groups) : kept;
-  assignColours(wanted);
   const groupOf = new Map(groups.flatMap((group) => group.runs.map((run) => [run, group])));
-  return {runs: some, keys, groups, groupOf, metrics, picked, settings: new Set(some.map((run) => run.hash)).size,
-    lines: groups.filter((group) => wanted.includes(group.id))};
+  return {runs: some, keys: varyingKeys(some), groups, groupOf, metrics, picked, settings: new Set(some.map((run) => run.hash)).size};
 }
+
+let allKeys = {version: -1, keys: []};
 
 function fillControls(view) {
   const measured = metrics.filter((name) => /^(test|train)\//.test(name));
   fillSelect(byId('metric'), (measured.length ? measured : metrics).map((name) => [name, metricTitle(name)]), state.metric);
   fillSelect(byId('x'), axisNames().map((name) => [name, AXES[name]]), state.x);
-  const keys = varyingKeys(runs);
+  if (allKeys.version !== version) allKeys = {version, keys: varyingKeys(runs)};
+  const keys = [...allKeys.keys];
   for (const key of [state.group, state.then]) if (!keys.includes(key) && ![AUTO, EACH, NONE].includes(key)) keys.push(key);
   const options = [...new Set(['algorithm', ...keys, 'name', 'seed', 'status'])].map((key) => [key, keyLabel(key, keys)]);
   fillSelect(byId('group'), [[AUTO, 'setting'], [EACH, 'each run'], ...options], state.group);
@@ -51,14 +64,15 @@ const PANELS = [['glance', drawGlance], ['curves', (view) => { drawLegend(view);
   ['compare', drawCompare], ['table', drawTable], ['staleness', drawStaleness],
   ['sweep', (view) => { drawHeat(view); drawParallel(view); }]];
 
-function refresh() {
+// What the reader changed decides which panels are drawn again; without a word all are.
+function refresh(...only) {
   if ([AUTO, EACH].includes(state.group)) state.then = NONE;
   styles = null;
   current = makeView();
   fillControls(current);
-  const any = current.runs.length > 0;
   for (const [id, draw] of PANELS) {
-    const hidden = !any || (id === 'sweep' && !(current.keys.length && current.settings > 1));
+    if (only.length && !only.includes(id)) continue;
+    const hidden = !current.runs.length || (id === 'sweep' && !(current.keys.length && current.settings > 1));
     byId(id).hidden = hidden;
     if (!hidden) draw(current);
   }
@@ -78,6 +92,7 @@ function drawHeader(payload) {
 }
 
 function take(payload) {
+  version += 1;
   load(payload);
   metrics = metricNames();
   if (!metrics.includes(state.metric)) state.metric = metrics.find((name) => name.startsWith('test/')) || metrics[0] || '';
@@ -102,19 +117,24 @@ function listen() {
     Object.assign(state, DEFAULTS, {metric: metrics.find((name) => name.startsWith('test/')) || metrics[0] || '', second: ''});
     chosen.picked.clear(); chosen.brushes.clear(); changed('filter'); take(payloadNow);
   });
-  byId('unzoom').addEventListener('click', () => { chosen.zoom = null; refresh(); });
+  byId('unzoom').addEventListener('click', () => { chosen.zoom = null; refresh('curves'); });
   byId('unpick').addEventListener('click', () => { chosen.picked.clear(); refresh(); });
-  byId('more').addEventListener('click', () => { chosen.limit += 400; refresh(); });
+  byId('more').addEventListener('click', () => { chosen.limit += 400; refresh('table'); });
   byId('theme').addEventListener('click', () => { document.documentElement.dataset.theme = isDark() ? 'light' : 'dark'; themed(); });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', themed);
   let resized = null;
-  addEventListener('resize', () => { clearTimeout(resized); resized = setTimeout(refresh, 120); });
+  addEventListener('resize', () => { clearTimeout(resized); resized = setTimeout(() => refresh(), 120); });
 }
+
+// Choices that one panel alone shows.
+const ONLY = {second: 'curves', x: 'curves', band: 'curves', smooth: 'curves', logx: 'curves', each: 'curves', others: 'curves', heatx: 'sweep',
+  heaty: 'sweep', heatz: 'sweep', rows: 'table', a: 'compare', b: 'compare'};
 
 function changed(key) {
   if (['group', 'then', 'filter', 'metric'].includes(key)) chosen.groups = null;
   if (key === 'x' || key === 'filter') chosen.zoom = null;
-  refresh();
+  const panel = ONLY[key];
+  if (panel) refresh(panel); else refresh();
 }
 
 function isDark() {

@@ -6,7 +6,7 @@ let parallel = null;
 function drawParallel(view) {
   const root = byId('parallel');
   const keys = view.keys.slice(0, PARALLEL_MOST - 1);
-  const groups = groupRuns(view.runs, AUTO, NONE, state.metric).filter((group) => group.mean !== null).reverse();
+  const groups = settingsOf(view).filter((group) => group.mean !== null).reverse();
   const body = root.querySelector('.body');
   const canvas = el('canvas', {role: 'img', 'aria-label': `${groups.length} settings over ${keys.length} keys`});
   body.replaceChildren(canvas);
@@ -51,8 +51,9 @@ function paintParallel() {
   const ink = prepareCanvas(canvas, width, height);
   const y = (share) => height - 24 - share * (height - 66);
   const inside = groups.filter(passes);
+  const selected = new Set(inside);
   for (const group of groups) {
-    const on = inside.includes(group);
+    const on = selected.has(group);
     const share = range[1] === range[0] ? 0.7 : (group.mean - range[0]) / (range[1] - range[0]);
     ink.strokeStyle = on ? heatColour(isDark() ? 0.3 + 0.7 * share : 0.93 * share).fill : css('--other');
     ink.globalAlpha = on ? 0.85 : 0.2; ink.lineWidth = on ? 1.8 : 1;

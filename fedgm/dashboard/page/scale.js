@@ -60,14 +60,14 @@ function prepareCanvas(canvas, width, height) {
 }
 
 // A line; where several points fall on one pixel column only the lowest and the highest are drawn.
-function strokeLine(ink, x, y, xs, ys) {
+function strokeLine(ink, x, y, xs, ys, factor) {
   ink.beginPath();
   let open = false;
   let at = null;
   const flush = () => { if (at && at.count > 2) { ink.lineTo(at.px, at.min); ink.lineTo(at.px, at.max); ink.lineTo(at.px, at.last); } };
   for (let i = 0; i < x.length; i += 1) {
     const px = xs.at(x[i]);
-    const py = ys.at(y[i]);
+    const py = ys.at(y[i] * factor);
     if (Number.isNaN(px) || Number.isNaN(py)) { flush(); open = false; at = null; continue; }
     if (at && Math.abs(px - at.px) < 0.5) {
       at.count += 1; at.min = Math.min(at.min, py); at.max = Math.max(at.max, py); at.last = py;

@@ -67,7 +67,7 @@ function drawTable(view) {
 function tableHead(columns) {
   return el('tr', {}, el('th', {title: 'Pick runs to compare'}, '✓'), columns.map((one) => {
     const on = state.sort === one.id;
-    const change = () => { state.down = on ? !state.down : one.num === true; state.sort = one.id; refresh(); };
+    const change = () => { state.down = on ? !state.down : one.num === true; state.sort = one.id; refresh('table'); };
     return el('th', {class: one.num ? 'num' : '', 'aria-sort': on ? (state.down ? 'descending' : 'ascending') : null},
       el('button', {type: 'button', 'data-sort': one.id, onclick: change}, one.name, on ? (state.down ? ' ↓' : ' ↑') : ''));
   }));
@@ -93,7 +93,7 @@ function groupedRows(view, sorted, columns) {
   return [...found.values()].flatMap((group) => {
     summarise(group, state.metric);
     const open = chosen.expanded.has(group.label);
-    const flip = () => { if (open) chosen.expanded.delete(group.label); else chosen.expanded.add(group.label); refresh(); };
+    const flip = () => { if (open) chosen.expanded.delete(group.label); else chosen.expanded.add(group.label); refresh('table'); };
     const text = `${group.runs.length} ${group.runs.length === 1 ? 'run' : 'runs'}${group.diverged ? `, ${group.diverged} diverged` : ''}`;
     const head = el('tr', {class: 'group'}, el('td', {colspan: columns.length + 1},
       el('button', {type: 'button', 'aria-expanded': String(open), onclick: flip}, open ? '▾ ' : '▸ ', el('b', {}, group.label),
