@@ -21,9 +21,17 @@ if TYPE_CHECKING:
 @click.option("--serve", is_flag=True, help="Follow running jobs: serve the page on this machine, no file.")
 @click.option("--port", default=8123, show_default=True, type=click.IntRange(0, 65535), help="With --serve.")
 @click.option("--partition", is_flag=True, help="Also show how data is split over clients (loads the data).")
-@click.option("--wandb", "project", metavar="[ENTITY/]PROJECT", help="Save the comparison as a W&B workspace.")
+@click.option(
+    "--wandb", "project", metavar="[ENTITY/]PROJECT", help="Save the comparison as a W&B workspace."
+)
 def dashboard(
-    paths: tuple[Path, ...], out: Path, show: bool, serve: bool, port: int, partition: bool, project: str | None
+    paths: tuple[Path, ...],
+    out: Path,
+    show: bool,
+    serve: bool,
+    port: int,
+    partition: bool,
+    project: str | None,
 ) -> None:
     """One self-contained page of all runs below DIR... (default: outputs).
 
@@ -71,7 +79,9 @@ def link(run: "Run", out: Path) -> str | None:
     """The run folder as seen from the page, so that both can move together."""
     if run.record.folder is None:
         return None
-    return quote(os.path.relpath(run.record.folder.resolve(), out.resolve().parent).replace(os.sep, "/")) + "/"
+    return (
+        quote(os.path.relpath(run.record.folder.resolve(), out.resolve().parent).replace(os.sep, "/")) + "/"
+    )
 
 
 def _serve(collector: "Collector", title: str, port: int, show: bool, partition: bool) -> None:
@@ -84,7 +94,7 @@ def _serve(collector: "Collector", title: str, port: int, show: bool, partition:
         server = make_server(Source(collector, title, splits), port)
     except OSError as error:
         raise FedGMError(f"port {port} cannot be used ({error.strerror}). Try --port 0") from None
-    url = f"http://{ADDRESS}:{server.server_address[1]}/"
+    url = f"http://{ADDRESS}:{server.server_port}/"
     click.echo(f"{url}  (Ctrl-C ends it)")
     if show:
         click.launch(url)

@@ -34,7 +34,9 @@ def build(
     tables = [columns.thin(rows, most) for rows in tables]
     everything = sum(len(rows) * len(rows[0]) for rows in tables if rows) <= MOST_VALUES
     if not everything:
-        notes.append("norms, drift and other columns of the server: the runs are too many to keep all of them")
+        notes.append(
+            "norms, drift and other columns of the server: the runs are too many to keep all of them"
+        )
     empty = sum(not rows for rows in tables)
     if empty:
         notes.append(f"{empty} runs have no evaluation yet: they are in the table, not in the curves")
@@ -87,10 +89,9 @@ def _stage_ends(stages: Any) -> list[int]:
     """Rounds after which a stage ends, the last left out; a schedule without stages has none."""
     if not isinstance(stages, list):
         return []
-    rounds = [stage.get("rounds") for stage in stages if isinstance(stage, dict)]
-    if not all(isinstance(count, int) for count in rounds):
-        return []
-    return list(accumulate(rounds))[:-1]
+    rounds = [stage.get("rounds") if isinstance(stage, dict) else None for stage in stages]
+    known = [count for count in rounds if isinstance(count, int)]
+    return list(accumulate(known))[:-1] if len(known) == len(rounds) else []
 
 
 def _shared(configs: list[dict[str, Any]]) -> dict[str, Any]:

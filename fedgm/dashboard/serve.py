@@ -28,6 +28,7 @@ class Source:
     def __init__(self, collector: Collector, title: str, splits: Splits = ((), ())) -> None:
         self.collector, self.title, self.splits = collector, title, splits
         self.folders: dict[str, Run] = {}
+        self.port = 0  # known once the server listens
         self._lock = threading.Lock()
 
     def payload(self) -> dict[str, Any]:
@@ -56,13 +57,14 @@ def make_server(source: Source, port: int) -> ThreadingHTTPServer:
 
     server = ThreadingHTTPServer((ADDRESS, port), Handler)
     server.daemon_threads = True
+    source.port = server.server_port
     return server
 
 
 class _Handler(BaseHTTPRequestHandler):
     shared: Source
 
-    def do_GET(self) -> None:  # noqa: N802 - http.server's name
+    def do_GET(self) -> None:
         """The page, its data, or a file of a run."""
         if not self._is_local():
             return self._send(HTTPStatus.FORBIDDEN, b"this page is for this machine alone\n", "text/plain")
@@ -76,7 +78,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _is_local(self) -> bool:
         """A foreign name that resolves to this machine (DNS rebinding) may not read the runs."""
-        port = self.server.server_address[1]
+        port = self.shared.port
         return self.headers.get("Host") in (f"{ADDRESS}:{port}", f"localhost:{port}")
 
     def _send_data(self) -> None:
@@ -95,7 +97,11 @@ class _Handler(BaseHTTPRequestHandler):
             body = None
         if body is None or file is None:
             return self._send(HTTPStatus.NOT_FOUND, b"not on the page\n", "text/plain")
-        kind = "text/plain" if file.suffix in (".yaml", ".jsonl", ".json") else mimetypes.guess_type(file.name)[0]
+        kind = (
+            "text/plain"
+            if file.suffix in (".yaml", ".jsonl", ".json")
+            else mimetypes.guess_type(file.name)[0]
+        )
         return self._send(HTTPStatus.OK, body, kind or "application/octet-stream")
 
     def _send(self, status: HTTPStatus, body: bytes, kind: str, tag: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""How the data of the runs is split over clients: drawn again from their configuration, as the runs drew it."""
+"""How the data of the runs is split over clients, drawn again from their configuration."""
 
 import json
 from pathlib import Path
@@ -44,10 +44,11 @@ def _table(folder: Path) -> dict[str, Any]:
     register()
     config = validate(stored(folder))
     clients = load_federation(config)
+    d = config.data
     shown = min(clients.count, SHOWN)
     counts = label_counts(clients.partition, clients.train_labels.numpy(), clients.classes, shown)
     return {
-        "title": f"{config.data.name}, {config.data.partition}, α = {config.data.alpha:g}, seed {config.data.seed}",
+        "title": f"{d.name}, {d.partition}, α = {d.alpha:g}, seed {d.seed}",
         "clients": clients.count,
         "classes": [str(name) for name in clients.class_names],
         "counts": [[int(count) for count in row] for row in counts],

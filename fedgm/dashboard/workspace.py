@@ -43,7 +43,9 @@ def build(entity: str, project: str, measured: list[str], keys: list[str]) -> An
     sections = [
         ws.Section(name="Curves", panels=curves, is_open=True),
         ws.Section(name="Sweep", panels=[wr.ParallelCoordinatesPlot(columns=columns)], is_open=True),
-        ws.Section(name="Difference of configurations", panels=[wr.RunComparer(diff_only=True)], is_open=True),
+        ws.Section(
+            name="Difference of configurations", panels=[wr.RunComparer(diff_only=True)], is_open=True
+        ),
     ]
     grouped = ws.RunsetSettings(groupby=[ws.Config("algorithm.name")])
     return ws.Workspace(
@@ -54,7 +56,9 @@ def build(entity: str, project: str, measured: list[str], keys: list[str]) -> An
 
 def metrics(found: Collection) -> list[str]:
     """What the runs measured, the test set first."""
-    names = {key for run in found.runs for row in run.evaluations[:1] for key in row if key.startswith(MEASURED)}
+    names = {
+        key for run in found.runs for row in run.evaluations[:1] for key in row if key.startswith(MEASURED)
+    }
     return sorted(names) or ["test/acc", "test/loss", "train/acc", "train/loss"]
 
 

@@ -16,6 +16,7 @@ function ticks(scale, count) {
 }
 
 function linearTicks(low, high, count) {
+  if (!(high - low > 1e-12 * Math.max(Math.abs(low), Math.abs(high)))) return [low]; // no step would change the number
   const rough = (high - low) / Math.max(1, count);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999) || power * 10;

@@ -6,11 +6,23 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
-BINARY = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+BINARY = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+
+# Chromium reads commands from descriptor 3 and answers on 4; ours may be any numbers, 3 and 4 among them.
+LAUNCH = """
+import fcntl, os, sys
+read, write = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 20) for number in sys.argv[1:3]]
+os.dup2(read, 3)
+os.dup2(write, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 class Chromium:
@@ -20,13 +32,14 @@ class Chromium:
         assert BINARY is not None
         to_read, self._to = os.pipe()
         self._from, to_write = os.pipe()
-        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-                 "--disable-component-update", "--disable-dev-shm-usage", "--remote-debugging-pipe",
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+                 "--disable-background-networking", "--disable-component-update",
+                 "--disable-dev-shm-usage", "--remote-debugging-pipe",
                  f"--user-data-dir={profile}", "--window-size=1500,1000", "about:blank"]  # fmt: skip
-        command = f'exec "$0" "$@" 3<&{to_read} 4>&{to_write}'
         self._process = subprocess.Popen(
-            ["sh", "-c", command, BINARY, *flags], pass_fds=(to_read, to_write), stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            [sys.executable, "-c", LAUNCH, str(to_read), str(to_write), BINARY, *flags],
+            pass_fds=(to_read, to_write), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )  # fmt: skip
         os.close(to_read)
         os.close(to_write)
@@ -88,6 +101,23 @@ class Chromium:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
+    def text(self, selector: str) -> str:
+        """What a reader sees of an element."""
+        return self.js(f"document.querySelector({selector!r}).innerText")
+
+    def count(self, selector: str) -> int:
+        """How many elements fit."""
+        return self.js(f"document.querySelectorAll({selector!r}).length")
+
+    def inked(self, selector: str) -> str:
+        """A canvas as text: equal texts are equal pictures."""
+        return self.js(f"document.querySelector({selector!r}).toDataURL()")
+
+    def box(self, selector: str) -> list[float]:
+        """x, y, width and height on the screen."""
+        corners = f"document.querySelector({selector!r}).getBoundingClientRect()"
+        return self.js(f"(({{x, y, width, height}}) => [x, y, width, height])({corners})")
+
     def choose(self, selector: str, value: str, event: str = "change") -> None:
         """Set a control as a reader would."""
         s, v = json.dumps(selector), json.dumps(value)
@@ -101,7 +131,13 @@ class Chromium:
 
     def size(self, width: int, height: int, dark: bool = False) -> None:
         """The window, and what the system prefers."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.call("Emulation.setEmulatedMedia", features=features)
 
@@ -117,7 +153,9 @@ class Chromium:
         kinds = ("Runtime.exceptionThrown", "Log.entryAdded")
         found = [json.dumps(event) for event in self.events if event.get("method") in kinds]
         said = [event for event in self.events if event.get("method") == "Runtime.consoleAPICalled"]
-        return found + [json.dumps(event) for event in said if event["params"]["type"] in ("error", "warning")]
+        return found + [
+            json.dumps(event) for event in said if event["params"]["type"] in ("error", "warning")
+        ]
 
     def requests(self) -> list[str]:
         """Addresses asked for since the page was opened."""

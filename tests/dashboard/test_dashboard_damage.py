@@ -110,7 +110,10 @@ def test_a_damaged_archive_is_named(tmp_path):
     (tmp_path / "foreign.jsonl").write_text('{"a": 1}\n')
     (tmp_path / "odd.jsonl").write_text(head + "\n{}\n")
     notes = page_of(tmp_path)["notes"]
-    assert [note.split(":")[0] for note in notes] == [f"{tmp_path.name}/cut.jsonl", f"{tmp_path.name}/odd.jsonl"]
+    assert [note.split(":")[0] for note in notes] == [
+        f"{tmp_path.name}/cut.jsonl",
+        f"{tmp_path.name}/odd.jsonl",
+    ]
 
 
 def test_many_notes_are_cut(tmp_path):

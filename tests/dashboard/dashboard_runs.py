@@ -1,4 +1,4 @@
-"""Run folders with made-up curves for tests of the dashboard: three algorithms, a grid, seeds, every ending."""
+"""Run folders with made-up curves: three algorithms, a grid, seeds, every ending."""
 
 import hashlib
 import json
@@ -6,6 +6,9 @@ import math
 from pathlib import Path
 
 import yaml
+
+from fedgm.dashboard import page, payload
+from fedgm.dashboard.collect import Collector
 
 STAGES = [{"rounds": 40, "eta": 2.0}, {"rounds": 60, "eta": 1.0}]
 
@@ -24,7 +27,8 @@ def write_run(folder: Path, algorithm: str = "fedgm", seed: int = 0, **more) -> 
     facts = {
         "hash": mark, "seed": seed, "status": status, "name": name, "algorithm": algorithm, "rounds": rounds,
         "schedule": "constant", "participation": "ideal", "profile": "tiny", "model": "resnet",
-        "data": "synthetic", "seconds": 1.5 * done, "stages": more.get("stages"), "reason": more.get("reason"),
+        "data": "synthetic", "seconds": 1.5 * done, "stages": more.get("stages"),
+        "reason": more.get("reason"),
         "initial": {name: 2.2 if "loss" in name else 0.1 for name in names},
     }  # fmt: skip
     (folder / "summary.json").write_text(json.dumps(facts))
@@ -55,7 +59,9 @@ def write_grid(root: Path) -> Path:
         for eta in (0.5, 1.0, 2.0, 4.0):
             lost = {"status": "diverged", "done": 30 + 5 * seed, "reason": "loss is not finite"}
             ends = lost if eta == 4.0 else {}
-            write_run(root / f"fedavg-{eta}" / f"seed={seed}", "fedavg", seed, eta=eta, beta=0.0, nu=0.0, **ends)
+            write_run(
+                root / f"fedavg-{eta}" / f"seed={seed}", "fedavg", seed, eta=eta, beta=0.0, nu=0.0, **ends
+            )
             for beta in (0.7, 0.9):
                 place = f"{eta}-{beta}/seed={seed}"
                 write_run(root / f"fedavgm-{place}", "fedavgm", seed, eta=eta, beta=beta, nu=1.0)
@@ -63,3 +69,10 @@ def write_grid(root: Path) -> Path:
                 write_run(root / f"fedgm-{place}", "fedgm", seed, eta=eta, beta=beta, stages=stages)
     write_run(root / "stale" / "seed=0", "fedgm", name="autonomous", stale=2.0, eta=1.5)
     return root
+
+
+def store_page(root: Path, out: Path, splits=()) -> str:
+    """The page of all runs below ``root`` as a file; its address."""
+    found = Collector([root]).collect()
+    out.write_text(page.render(payload.build(found, "a grid", lambda run: "runs/", splits)))
+    return out.as_uri()
