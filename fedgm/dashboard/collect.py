@@ -42,6 +42,7 @@ class Collector:
     def __init__(self, paths: Iterable[Path]) -> None:
         self.paths = list(paths)
         self._known: dict[Path, tuple[object, Run | str]] = {}
+        self._stored: dict[Path, tuple[object, list[Run | str]]] = {}
 
     def collect(self) -> Collection:
         """All runs; of two with the same hash and seed the first, folders before archives."""
@@ -78,14 +79,21 @@ class Collector:
         for file in below:
             if path.is_dir() and not _is_archive(file):
                 continue
-            name = _relative(file, path)
-            try:
-                for stored in archive.read(file):
-                    yield name, _from_archive(stored)
-            except FedGMError as error:
-                yield name, str(error).removeprefix(f"{file}: ")
-            except UNREADABLE as error:
-                yield name, f"stored results cannot be read ({type(error).__name__})"
+            state = _stamp(file)
+            if self._stored.get(file, (None,))[0] != state or state is None:
+                self._stored[file] = (state, _read_archive(file))
+            for run in self._stored[file][1]:
+                yield _relative(file, path), run
+
+
+def _read_archive(file: Path) -> list[Run | str]:
+    """The runs of a file, or why there are none."""
+    try:
+        return [_from_archive(stored) for stored in archive.read(file)]
+    except FedGMError as error:
+        return [str(error).removeprefix(f"{file}: ")]
+    except UNREADABLE as error:
+        return [f"stored results cannot be read ({type(error).__name__})"]
 
 
 def _read_folder(folder: Path) -> Run | str:

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from fedgm.dashboard import page, payload
-from fedgm.dashboard.collect import Collector, Run
+from fedgm.dashboard.collect import Collection, Collector, Run
 
 ADDRESS = "127.0.0.1"
 Splits = tuple[Sequence[dict[str, Any]], Sequence[str]]  # tables, and notes on what is missing
@@ -30,19 +30,28 @@ class Source:
         self.folders: dict[str, Run] = {}
         self.port = 0  # known once the server listens
         self._lock = threading.Lock()
+        self._found: Collection | None = None
+        self._state: object = None
+        self._payload: dict[str, Any] = {}
 
     def payload(self) -> dict[str, Any]:
-        """Read what has changed and build the payload."""
+        """Read what has changed; build the payload again only if anything has."""
         with self._lock:
             found = self.collector.collect()
-            self.folders = {run_key(run): run for run in found.runs if run.record.folder is not None}
-            return payload.build(found, self.title, _link, *self.splits)
+            # Runs that were not read again are the same objects; keeping them keeps their ids theirs.
+            state = ([id(run) for run in found.runs], found.left_out)
+            if state != self._state:
+                self.folders = {run_key(run): run for run in found.runs if run.record.folder is not None}
+                self._payload = payload.build(found, self.title, _link, *self.splits)
+                self._state, self._found = state, found
+            return self._payload
 
     def file(self, key: str, name: str) -> Path | None:
         """A file of a run that is on the page; nothing else can be asked for."""
         run = self.folders.get(key)
-        known = run is not None and run.record.folder is not None and name in run.files
-        return run.record.folder / name if run and run.record.folder and known else None
+        if run is None or run.record.folder is None or name not in run.files:
+            return None
+        return run.record.folder / name
 
 
 def _link(run: Run) -> str | None:

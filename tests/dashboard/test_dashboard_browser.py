@@ -125,6 +125,15 @@ def test_the_filter_narrows_everything(opened):
     assert opened.js("document.getElementById('curves').hidden")
 
 
+def test_virtual_time_where_runs_have_a_clock(opened):
+    opened.choose("#filter", "autonomous", "input")
+    opened.js("new Promise((done) => setTimeout(done, 250))")
+    before = opened.inked("#chart-a canvas")
+    opened.choose("#x", "clock/time")
+    assert opened.inked("#chart-a canvas") != before
+    assert opened.js("document.getElementById('chart-a').dataset.lines") == "1"
+
+
 def test_rows_are_sorted_grouped_and_picked(opened):
     click = "document.querySelector('[data-sort=\"algorithm.eta\"]').click()"
     column = (

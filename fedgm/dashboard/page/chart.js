@@ -125,7 +125,8 @@ class Chart {
     ink.beginPath();
     for (let i = 0; i < curve.n; i += 1) ink.lineTo(this.xs.at(curve.x[i]), edge(i, 1));
     for (let i = curve.n - 1; i >= 0; i -= 1) ink.lineTo(this.xs.at(curve.x[i]), edge(i, -1));
-    ink.globalAlpha = 0.16 * alpha; ink.fillStyle = colour; ink.fill();
+    ink.globalAlpha = 0.18 * alpha * Math.min(1, 5 / this.lines.length); // many bands would hide the lines
+    ink.fillStyle = colour; ink.fill();
     ink.globalAlpha = alpha;
   }
 

@@ -82,7 +82,7 @@ function axisNames() {
 }
 
 // Keys that differ between runs, the telling ones first; of keys that always change together only one.
-const HIDDEN = /(^|\.)(_target_|seed|root)$|^(paper_|profile\.|local\.optimizers\.|seed$|hash$|name$)/;
+const HIDDEN = /(^|\.)(_target_|seed|root)$|^(paper_|profile\.(?!name$)|local\.optimizers\.|seed$|hash$|name$)/;
 const ORDER = ['algorithm', 'algorithm.eta', 'algorithm.beta', 'algorithm.nu', 'algorithm.', 'schedule.', 'participation.',
   'client.', 'data.', 'model.', 'local.', ''];
 
@@ -92,7 +92,7 @@ function varyingKeys(some) {
   keys.delete('algorithm.name');
   const place = (key) => ORDER.findIndex((start) => (/[a-z]$/.test(start) ? key === start : key.startsWith(start)));
   const sorted = [...keys].filter((key) => key === 'name' || !HIDDEN.test(key))
-    .sort((a, b) => place(a) - place(b) || (a < b ? -1 : 1));
+    .sort((a, b) => isPartial(some, a) - isPartial(some, b) || place(a) - place(b) || /\.name$/.test(b) - /\.name$/.test(a) || (a < b ? -1 : 1));
   const seen = new Set();
   return sorted.filter((key) => {
     const codes = new Map();
@@ -106,6 +106,9 @@ function varyingKeys(some) {
     return true;
   });
 }
+
+// Keys that some runs do not have, mostly because they are of an older version, say little.
+function isPartial(some, key) { return some.some((run) => valueOf(run, key) === ABSENT); }
 
 function levels(some, key) {
   const found = new Map();

@@ -14,9 +14,9 @@ function heatColour(share) {
 function heatKeys(view) {
   const keys = view.keys;
   const size = new Map(keys.map((key) => [key, levels(view.runs, key).length]));
-  const numeric = keys.filter((key) => levels(view.runs, key).every((value) => typeof value === 'number'));
+  const numeric = keys.filter((key) => !isPartial(view.runs, key) && levels(view.runs, key).every((value) => typeof value === 'number'));
   const order = [...numeric].sort((a, b) => size.get(b) - size.get(a));
-  const others = keys.filter((key) => !numeric.includes(key));
+  const others = keys.filter((key) => !numeric.includes(key) && size.get(key) > 1);
   const pick = (wanted, ...offers) => (keys.includes(wanted) || wanted === NONE ? wanted : offers.find((key) => key !== undefined)) || NONE;
   const x = pick(state.heatx, order[0], others[0]);
   const free = [...order, ...others].filter((key) => key !== x);

@@ -7,11 +7,11 @@ function drawLegend(view) {
   const order = [...view.groups.filter((group) => seen.has(group.id)), ...view.groups.filter((group) => !seen.has(group.id))];
   const rows = order.slice(0, LEGEND_MOST).map((group) => legendRow(group, seen.has(group.id)));
   const note = order.length > LEGEND_MOST ? [el('p', {class: 'caption'}, `and ${order.length - LEGEND_MOST} more: filter to see them`)] : [];
-  const few = (count) => () => { chosen.groups = view.groups.slice(0, count).map((group) => group.id); refresh('curves', 'table', 'staleness'); };
+  const few = (count) => () => { chosen.groups = view.groups.slice(0, count).map((group) => group.id); refresh('glance', 'curves', 'table', 'staleness'); };
   byId('legend').replaceChildren(
     el('div', {class: 'head'}, el('span', {class: 'muted'}, view.picked ? `the ${order.length} picked runs` : `${seen.size} of ${order.length} lines`),
       view.picked ? el('button', {type: 'button', class: 'link', onclick: () => { chosen.picked.clear(); refresh(); }}, 'unpick') : null,
-      el('button', {type: 'button', class: 'link', id: 'show-best', onclick: () => { chosen.groups = null; refresh('curves', 'table', 'staleness'); }}, 'best'),
+      el('button', {type: 'button', class: 'link', id: 'show-best', onclick: () => { chosen.groups = null; refresh('glance', 'curves', 'table', 'staleness'); }}, 'best'),
       el('button', {type: 'button', class: 'link', id: 'show-all', onclick: few(32)}, order.length > 32 ? 'top 32' : 'all'),
       el('button', {type: 'button', class: 'link', id: 'show-none', onclick: few(0)}, 'none')),
     el('div', {class: 'list'}, rows), ...note);
@@ -38,5 +38,5 @@ function strokeSample(id, on) {
 function toggleGroup(id) {
   const now = current.lines.map((group) => group.id);
   chosen.groups = now.includes(id) ? now.filter((other) => other !== id) : [...now, id];
-  refresh('curves', 'table', 'staleness');
+  refresh('glance', 'curves', 'table', 'staleness');
 }

@@ -21,7 +21,7 @@ function drawParallel(view) {
 }
 
 function valueAxis(view, key) {
-  const values = levels(view.runs, key);
+  const values = [...(isPartial(view.runs, key) ? [ABSENT] : []), ...levels(view.runs, key)];
   const many = values.length > 12 && values.every((value) => typeof value === 'number');
   const place = new Map(values.map((value, i) => [JSON.stringify(value), values.length === 1 ? 0.5 : i / (values.length - 1)]));
   const ends = [values[0], values[values.length - 1]];
@@ -80,12 +80,12 @@ function paintAxis(ink, axis, y) {
   ink.beginPath(); ink.moveTo(axis.x, y(0)); ink.lineTo(axis.x, y(1)); ink.stroke();
   const brush = chosen.brushes.get(axis.key);
   if (brush) { ink.fillStyle = css('--select'); ink.fillRect(axis.x - 9, y(brush[1]), 18, y(brush[0]) - y(brush[1])); }
-  ink.textAlign = 'right'; ink.textBaseline = 'middle'; ink.lineJoin = 'round';
+  ink.textAlign = axis.key === 'score' ? 'left' : 'right'; ink.textBaseline = 'middle'; ink.lineJoin = 'round';
   const write = (text, place, colour, shift) => {
     ink.strokeStyle = css('--card'); ink.lineWidth = 4; ink.strokeText(text, axis.x + shift, place);
     ink.fillStyle = colour; ink.fillText(text, axis.x + shift, place);
   };
-  for (const [share, text] of axis.marks) write(String(text).slice(0, 14), y(share), css('--ink'), -7);
+  for (const [share, text] of axis.marks) write(String(text).slice(0, 14), y(share), css('--ink'), axis.key === 'score' ? 7 : -7);
   ink.font = `600 ${ink.font}`;
   ink.textAlign = 'center';
   write(axis.label.slice(0, 18), 14, css('--ink'), 0);

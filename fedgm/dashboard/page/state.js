@@ -69,13 +69,20 @@ function compareValue(value, how, wanted) {
   }
 }
 
+// The paper's three come first, and so have the same colours on every page that compares them.
+function rankOf(algorithm) {
+  const known = ['fedavg', 'fedavgm', 'fedgm'];
+  return known.includes(algorithm) ? known.indexOf(algorithm) : known.length;
+}
+
 // On opening: all lines where they are few, else the best of each algorithm, then the best of the rest.
 function defaultChoice(groups) {
   const best = [];
   for (const group of groups) if (!best.some((other) => other.algorithm === group.algorithm)) best.push(group);
   const order = [...best, ...groups.filter((group) => !best.includes(group))];
-  const most = groups.length <= COLOURS ? COLOURS : Math.max(3, Math.min(COLOURS, best.length));
-  return order.slice(0, most).map((group) => group.id);
+  const few = best.length === 1 ? 5 : Math.max(3, Math.min(COLOURS, best.length));
+  const most = groups.length <= COLOURS ? COLOURS : few;
+  return order.slice(0, most).sort((a, b) => rankOf(a.algorithm) - rankOf(b.algorithm)).map((group) => group.id);
 }
 
 function assignColours(ids) {
