@@ -59,7 +59,7 @@ def test_it_evaluates_the_mean_of_the_last_two_models(tmp_path):
     last, _, before = recursion(run, 1.0, 0.0, 0.0, 1e-3, uniform)
     net = linear()
     nn.utils.vector_to_parameters((last + before) / 2, net.parameters())
-    x, y = assemble.load_federation(run).evaluation("train", 240).batch(0)
+    x, y = assemble.load_federation(run).images.evaluation("train", 240, False).batch(0)
     loss = nn.functional.cross_entropy(net(x), y).item()
     assert loop.row["train/loss"] == pytest.approx(loss, rel=1e-4)
     assert torch.allclose(flat(module), last, atol=1e-5)

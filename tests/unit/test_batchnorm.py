@@ -34,8 +34,13 @@ class Watch(pl.Callback):
     def on_train_epoch_start(self, trainer, pl_module):
         self.clients.append([])
 
-    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
-        self.clients[-1].append(variances(pl_module))
+    def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+        self.own = variances(
+            pl_module
+        )  # after the step's forward pass; the last one is what a client ends with
+
+    def on_client_end(self, trainer, pl_module, end):
+        self.clients[-1].append(self.own)
 
     def on_train_epoch_end(self, trainer, pl_module):
         self.rounds.append(variances(pl_module))

@@ -151,7 +151,7 @@ def test_other_seeds_of_the_winner_are_found_but_never_choose(planned):
     for seed, value in ((1, 0.2), (2, 0.4)):
         folder = winner.job.folder.with_name(f"seed={seed}")
         store(plan.Job(5, seed, winner.job.values, (), folder, winner.job.hash, 30, 3), [value] * 10)
-    assert other_seeds(winner, planned) == pytest.approx({1: 0.2, 2: 0.4})
+    assert other_seeds(winner, Results(planned)) == pytest.approx({1: 0.2, 2: 0.4})
     assert ranking(Results(planned))[0].job.point == 5
 
 
