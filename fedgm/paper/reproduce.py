@@ -153,7 +153,7 @@ class Reproduction:
             self.console.print(f"  {path}", highlight=False, soft_wrap=True)
 
     def export(self, path: Path) -> int:
-        """All runs of the figures that are done, and those of the grids behind them, in one compact file."""
+        """All runs of the figures that are done, in one compact file; how many there were."""
         found = [self.lookup(job) for job in self.sweep.plan.jobs]
         done = [run for run in found if run is not None and run.is_done]
         archive.write(path, done)
