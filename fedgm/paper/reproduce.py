@@ -19,7 +19,7 @@ from fedgm.grid.sweep import Sweep, default_workers
 from fedgm.paper import evidence, judge
 from fedgm.paper.figure import choose
 from fedgm.paper.picture import picture
-from fedgm.paper.plan import CHOOSING, PlannedFigure, as_sweep, make
+from fedgm.paper.plan import PlannedFigure, as_sweep, make
 from fedgm.track import archive
 from fedgm.track.folder import write_json
 from fedgm.track.record import RunRecord
@@ -51,9 +51,8 @@ class Reproduction:
     def _grid(self, grid: str) -> list[Run | None]:
         """Runs of the sweep behind a winner; none where the command's overrides do not fit its file."""
         try:
-            if self.stored is not None and not any(key[1] == CHOOSING for key in self.stored):
-                return [None] * evidence.grid_size(grid)  # planning many points takes seconds
-            return evidence.grid_runs(grid, self.overrides, self.lookup, self.output_dir)
+            known = None if self.stored is None else self.stored.values()
+            return evidence.grid_runs(grid, self.overrides, self.lookup, self.output_dir, known)
         except ConfigError:
             return []
 
