@@ -23,6 +23,10 @@ COMMANDS = {
     "show": ("fedgm.runs.table:show", "One run in full."),
     "compare": ("fedgm.runs.compare:compare", "Runs side by side: a picture and a table, also in LaTeX."),
     "sync": ("fedgm.runs.sync:sync", "Send stored runs to W&B later."),
+    "dashboard": (
+        "fedgm.dashboard.command:dashboard",
+        "Compare stored runs in the browser: one page, from disk, offline.",
+    ),
     "data": ("fedgm.split:data", "Fetch CIFAR-10 or Shakespeare; --show OVERRIDES draws the split of a run."),
     "convert": (
         "fedgm.server.command:convert",

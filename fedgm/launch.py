@@ -67,6 +67,8 @@ def execute(
         if config.rerun:
             _empty(folder)
         before = summary.read(folder)
+        if before.get("hash", static["hash"]) != static["hash"]:
+            raise FedGMError(f"{folder} holds another run whose hash begins alike. Try another output_dir")
         if before.get("status") in summary.DONE:
             return _skip(config, cfg, folder, before, console)
         if before.get("status") == "paused" and before["rounds_done"] >= (config.stop_after or inf):
@@ -158,7 +160,7 @@ class Job:
             config, trainer, module, clients, str(start) if start else None, self._store(parameters)
         )
         self.log.ensure_whole()
-        if loop.diverged is None and rounds_done(trainer) == last < config.rounds:
+        if loop.diverged is None and last <= rounds_done(trainer) < config.rounds:
             return self._conclude("paused", None, loop.initial)
         if config.eval.point == "average" and loop.diverged is None:  # keep the model that was evaluated
             weights = FlatWeights(module)

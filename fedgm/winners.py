@@ -21,7 +21,7 @@ def entry(best: Any, experiment: str | None, algorithm: str, anchor: str | None)
     for part in (experiment, algorithm):
         found = (found or {}).get(part) if part else None
     if found and "eta" not in found:
-        found = found.get(anchor)
+        found = found.get(anchor) if anchor else None
     return found or None
 
 

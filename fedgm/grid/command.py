@@ -1,5 +1,6 @@
 """``fedgm sweep``: a W&B sweep file without server or account."""
 
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,6 +64,9 @@ def sweep(
     from fedgm.errors import ConfigError, FedGMError
     from fedgm.grid import sweep as work
 
+    if write and not best:
+        raise click.UsageError("--write goes with --best")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # scancel means what Ctrl-C means
     console = Console()
     words = [*([f"profile={profile}"] if profile else []), *overrides]
     try:
@@ -71,7 +75,7 @@ def sweep(
         if dry_run:
             _dry_run(planned, count)
         elif status or best or export:
-            planned.conclude({})
+            planned.conclude({}, send=False) if best else planned.status()
             if write:
                 console.print(f"  {planned.write_winner()}", highlight=False, soft_wrap=True)
             if export:

@@ -28,7 +28,11 @@ class Display:
 
     def __init__(self, console: Console, results: Results) -> None:
         self.console, self.results, self.plan = console, results, results.plan
-        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        self._live = (
+            Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+            if console.is_terminal
+            else None
+        )
         self._since: dict[
             int, tuple[float, int]
         ] = {}  # when a running job was first seen, and at which round
@@ -47,6 +51,7 @@ class Display:
 
     def show(self, runner: Runner) -> None:
         """Refresh the table."""
+        self._since = {n: since for n, since in self._since.items() if n in runner.running}
         for n, job in runner.running.items():
             self._since.setdefault(n, (time.monotonic(), self.results.rounds(job)))
         if self._live:
@@ -121,7 +126,7 @@ def closing(console: Console, results: Results, failed: dict[tuple[str, int], st
 
 def trust(results: Results, ranked: list[Ranked]) -> list[str]:
     """How far the winner can be trusted: the best of ten, and seeds that had no part in choosing it."""
-    plan, lines = results.plan, list[str]()
+    lines = list[str]()
     if not ranked:
         return lines
     if budget := at_budget(results, ranked):
@@ -130,7 +135,7 @@ def trust(results: Results, ranked: list[Ranked]) -> list[str]:
             f"best of {budget.n}: {shown[0]}; best of {budget.k} drawn from them: {shown[1]} "
             f"(90 % of draws: {shown[2]} to {shown[3]})"
         )
-    if others := other_seeds(ranked[0], plan):
+    if others := other_seeds(ranked[0], results):
         mean = sum(others.values()) / len(others)
         shown = ", ".join(f"{seed}: {results.show(score)}" for seed, score in sorted(others.items()))
         lines.append(f"the winner on other seeds: {results.show(mean)} ({shown})")

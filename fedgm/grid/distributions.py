@@ -34,6 +34,22 @@ def kind(node: Mapping[str, Any]) -> str:
     return "int_uniform" if whole else "uniform"
 
 
+def misses(node: Mapping[str, Any]) -> str:
+    """What an entry lacks for its distribution, or nothing."""
+    name = kind(node)
+    if name in ("constant", "categorical"):
+        key = "value" if name == "constant" else "values"
+        return "" if key in node else f"{name} needs {key}:"
+    if name == "normal":
+        return ""
+    low, high = node.get("min"), node.get("max")
+    if not (isinstance(low, int | float) and isinstance(high, int | float)):
+        return f"{name} needs numbers as min: and max:"
+    if low >= high or (name == "log_uniform_values" and low <= 0):
+        return "min below max" + (", both above 0" if name == "log_uniform_values" else "")
+    return ""
+
+
 def draw(node: Mapping[str, Any], number: int, place: int) -> Any:
     """The value of one parameter at point ``number``."""
     return DISTRIBUTIONS[kind(node)](node, generator(0, "sweep", number, place))

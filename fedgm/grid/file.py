@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 import yaml
 
 from fedgm.errors import ConfigError, FedGMError, require
-from fedgm.grid.distributions import DISTRIBUTIONS, draw, kind
+from fedgm.grid.distributions import DISTRIBUTIONS, draw, kind, misses
 from fedgm.grid.halving import Halving
 
 KEYS = (
@@ -109,7 +109,7 @@ def _points(path: Path, content: dict[str, Any], method: str) -> tuple[dict[str,
     for name, node in parameters.items():
         _check_parameter(f"{key}.{name}", name, node, method)
     if method == "grid":
-        values = [node["values"] if "values" in node else [node["value"]] for node in parameters.values()]
+        values = [_values(node) for node in parameters.values()]
         return tuple(dict(zip(parameters, combination, strict=True)) for combination in product(*values))
     cap = content.get("run_cap")
     ok = isinstance(cap, int) and cap >= 1
@@ -120,6 +120,18 @@ def _points(path: Path, content: dict[str, Any], method: str) -> tuple[dict[str,
     )
 
 
+def _values(node: Mapping[str, Any]) -> list[Value]:
+    """The values of an entry; `1e-1` is a word to yaml and a number to Hydra, and here."""
+    return [_number(value) for value in (node["values"] if "values" in node else [node["value"]])]
+
+
+def _number(value: Value) -> Value:
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
 def _check_parameter(key: str, name: str, node: Any, method: str) -> None:
     """One entry of ``parameters``: values that survive a command line, from a known distribution."""
     example = f"{name}: {{values: [0.5, 1.0]}}"
@@ -128,12 +140,15 @@ def _check_parameter(key: str, name: str, node: Any, method: str) -> None:
         ok = "value" in node or "values" in node
         require(ok, key, dict(node), "value: or values: (a grid has no distributions)", example)
     require(kind(node) in DISTRIBUTIONS, key, node.get("distribution"), ", ".join(DISTRIBUTIONS), example)
+    if problem := misses(node):
+        raise ConfigError(key, dict(node), problem, f"{name}: {{min: 0.5, max: 5.0}}")
     values = node["values"] if "values" in node else [node.get("value")]
     require(isinstance(values, list) and bool(values), f"{key}.values", values, "a list of values", example)
     for value in values:
         allowed = "numbers and words: a dictionary or list does not survive the command line"
         hint = "a file in conf/ (schedule: {values: [multistage, constant]})"
-        require(value is None or isinstance(value, int | float | str | bool), key, value, allowed, hint)
+        plain = value is None or isinstance(value, int | float | str | bool)
+        require(plain and not (isinstance(value, str) and "," in value), key, value, allowed, hint)
 
 
 def _halving(path: Path, content: dict[str, Any]) -> Halving | None:
@@ -149,6 +164,7 @@ def _halving(path: Path, content: dict[str, Any]) -> Halving | None:
     eta = node.get("eta", 3)
     require(isinstance(eta, int | float) and eta > 1, f"{key}.eta", eta, "a number above 1", example)
     low, high, s = node.get("min_iter"), node.get("max_iter"), node.get("s")
-    ok = (isinstance(low, int) and low >= 1) or (isinstance(high, int) and isinstance(s, int) and s >= 1)
+    whole = all(value is None or (isinstance(value, int) and value >= 1) for value in (low, high, s))
+    ok = whole and (low is not None or (high is not None and s is not None))
     require(ok, key, node, "min_iter, or max_iter and s", example)
     return Halving(float(eta), low, high, s)

@@ -22,11 +22,11 @@ class Halving:
     def rungs(self, evaluations: int) -> list[int]:
         """Evaluations after which a rung decides, ascending, below the run's own number."""
         if self.min_iter is not None:
-            rungs, rung = list[int](), float(self.min_iter)
+            rungs, rung = set[int](), float(self.min_iter)
             while rung < evaluations:
-                rungs.append(int(rung))
+                rungs.add(int(rung))
                 rung *= self.eta
-            return rungs
+            return sorted(rungs)
         assert self.max_iter is not None
         assert self.s is not None
         counts = {int(self.max_iter / self.eta**power) for power in range(1, self.s + 1)}

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 from fedgm.figures.points import Point, Status
 from fedgm.figures.sweep import draw_sweep
-from fedgm.grid.plan import Job, Plan
+from fedgm.grid.plan import Job
 from fedgm.grid.progress import Results
 from fedgm.statistics.goal import sign
 from fedgm.track import record
-from fedgm.track.record import RunRecord
+from fedgm.track.record import NOT_STORED, RunRecord
 
 OPEN = {"killed": "paused", "stopped": "paused"}  # a run that waits to be continued
 
@@ -52,23 +52,30 @@ def _baseline(results: Results) -> tuple[float | None, str]:
         return None, ""
     around = [*record.below(plan.output_dir / plan.experiment), *results.archive.values()]
     scored = [
-        (score, run) for run in _peers(plan, around) if (score := run.mean(plan.file.metric)) is not None
+        (score, run) for run in _peers(results, around) if (score := run.mean(plan.file.metric)) is not None
     ]
     if not scored:
         return None, ""
     score, run = max(scored, key=lambda pair: sign(plan.file.goal) * pair[0])
-    return score, f"FedAvg's best (η = {run.config.get('algorithm.eta'):g})"
+    eta = run.config.get("algorithm.eta")
+    return score, f"FedAvg's best (η = {eta:g})" if isinstance(eta, int | float) else "FedAvg's best"
 
 
-def _peers(plan: Plan, runs: Iterable[RunRecord]) -> list[RunRecord]:
-    """Finished FedAvg runs that differ from the sweep in the server's values alone."""
-    first = plan.jobs[0]
-    alike = {"algorithm": "fedavg", "name": plan.experiment, "rounds": first.rounds, "seed": plan.seeds[0]}
+def _peers(results: Results, runs: Iterable[RunRecord]) -> list[RunRecord]:
+    """Finished FedAvg runs of the same seed that differ from the sweep in the server's values alone."""
+    plan = results.plan
+    known = next((run for run in map(results.of, plan.jobs) if run is not None), None)
+    if known is None:
+        return []
     return [
         run
         for run in runs
-        if run.status == "finished"
-        and run.facts["profile"] == plan.profile
-        and all(run.facts[key] == value for key, value in alike.items())
-        and run.config.get("participation.anchor") == plan.reading
+        if (run.status, run.facts["algorithm"], run.facts["seed"]) == ("finished", "fedavg", plan.seeds[0])
+        and _shared(run) == _shared(known)
     ]
+
+
+def _shared(run: RunRecord) -> dict[str, Any]:
+    """The configuration without what belongs to the server rule or cannot change a result."""
+    left_out = ("algorithm.", "paper_momentum", "trainer.", "callbacks", "figure", "eval.metric", *NOT_STORED)
+    return {key: value for key, value in run.config.items() if not key.startswith(left_out)}

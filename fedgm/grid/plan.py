@@ -1,5 +1,7 @@
 """The runs of a sweep: each point of the file times each seed, with the folder that its result has."""
 
+import hashlib
+import re
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -16,6 +18,8 @@ from fedgm.errors import ConfigError, require
 from fedgm.grid.file import SweepFile, Value
 from fedgm.track.folder import locate
 from fedgm.track.identity import identity
+
+LONGEST = 120  # characters of the name of a sweep's folder
 
 
 @dataclass(frozen=True)
@@ -60,20 +64,18 @@ class Plan:
     def folder(self) -> Path:
         """Where the sweep's own table and pictures go."""
         words = [self.file.name, *(word for word in self.extra if not word.startswith("profile="))]
-        return self.output_dir / "sweeps" / self.profile / ",".join(words).replace("/", "-")
+        words += [f"seed={self.seeds[0]}"] if self.seeds[0] else []
+        name = re.sub(r"[^\w.,=+\-\[\]]+", "-", ",".join(words))
+        if len(name) > LONGEST:
+            name = f"{name[: LONGEST - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        return self.output_dir / "sweeps" / self.profile / name
 
 
 def make(file: SweepFile, extra: Sequence[str], seeds: Sequence[int], output_dir: str) -> Plan:
     """Compose every point; the first that cannot be composed is refused with its key."""
-    for word in extra:
-        key = word.split("=")[0].lstrip("+~")
-        require(
-            key not in file.points[0],
-            key,
-            word.partition("=")[2],
-            f"the sweep file sets {key}",
-            f"edit {file.path}",
-        )
+    _require_free(file, extra)
+    once = "seed" not in file.points[0] or len(seeds) == 1
+    require(once, "--seeds", ",".join(map(str, seeds)), "the sweep file sets seed", "--seeds 0")
     shared = [*file.fixed, *extra, f"output_dir={output_dir}"]
     bases: dict[tuple[str, ...], DictConfig] = {}
     jobs: list[Job] = []
@@ -99,11 +101,43 @@ def make(file: SweepFile, extra: Sequence[str], seeds: Sequence[int], output_dir
                 )
             )
             configs.append(cfg)
+    _require_distinct(file, jobs)
     first = configs[0]
     return Plan(
         file, tuple(extra), tuple(jobs), tuple(configs), str(first.name), str(first.algorithm.name),
         first.participation.get("anchor"), str(first.profile.name), Path(output_dir),
     )  # fmt: skip
+
+
+OURS = {
+    "seed": "--seeds 0,1,2", "output_dir": "--output-dir DIR", "stop_after": "early_terminate in the file",
+    "rerun": "another --output-dir",
+}  # fmt: skip
+
+
+def _require_free(file: SweepFile, extra: Sequence[str]) -> None:
+    """Refuse overrides that fight the file or the runner."""
+    for word in (*file.fixed, *extra):
+        key, _, value = word.lstrip("+~").partition("=")
+        require(key not in OURS, key, value, "the sweep itself decides this", OURS.get(key, ""))
+        require(key not in file.points[0], key, value, f"the sweep file sets {key}", f"edit {file.path}")
+
+
+def _require_distinct(file: SweepFile, jobs: list[Job]) -> None:
+    """Refuse points that are one run, and rungs that would mean different rounds."""
+    seen: dict[tuple[str, int], int] = {}
+    for job in jobs:
+        other = seen.setdefault(job.key, job.point)
+        words = f"points {other} and {job.point}"
+        require(
+            other == job.point, f"{file.path.name}: parameters", words, "points that differ", "remove one"
+        )
+    lengths = {(job.rounds, job.eval_every) for job in jobs}
+    key, hint = f"{file.path.name}: early_terminate", "remove it, or sweep other keys"
+    allowed = "equal rounds and eval.every: a rung compares runs after the same round"
+    require(file.halving is None or len(lengths) == 1, key, "with several lengths", allowed, hint)
+    allowed = "other keys: seeds judge, they do not compete"
+    require(file.halving is None or "seed" not in file.points[0], key, "with parameters.seed", allowed, hint)
 
 
 def _is_group(key: str) -> bool:

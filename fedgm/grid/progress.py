@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from fedgm.grid import decisions
 from fedgm.grid.plan import Job, Plan
 from fedgm.track import record
 from fedgm.track.lock import is_alive
@@ -49,16 +50,21 @@ class Results:
         return job.rounds if found.is_done else int(found.facts["rounds_done"] or 0)
 
     def is_through(self, job: Job, until: int) -> bool:
-        """Whether nothing is left to do up to a round; the last one is behind a run only when it is done."""
+        """Whether nothing is left to do up to a round: the run is done, or waits there, paused."""
         found = self.of(job)
-        return found is not None and (found.is_done or job.rounds > until <= self.rounds(job))
+        paused = found is not None and found.status == "paused" and job.rounds > until <= self.rounds(job)
+        return paused or (found is not None and found.is_done)
 
     def state(self, job: Job) -> str:
         """waiting, running, paused, killed, stopped, failed, finished or diverged."""
         found = self.of(job)
         if found is None or found.folder is None:
             return found.status if found else ("running" if is_alive(job.folder) else "waiting")
-        return "running" if is_alive(job.folder) and not found.is_done else found.status
+        if found.is_done:
+            return found.status
+        if is_alive(job.folder):
+            return "running"
+        return "killed" if found.status == "running" else found.status  # it was alive when it was read
 
 
 def _stamp(job: Job) -> Stamp:
@@ -79,7 +85,10 @@ def index(records: Iterable[RunRecord]) -> dict[Key, RunRecord]:
 
 
 def targets(results: Results) -> dict[Key, int]:
-    """The round up to which each job may run now: the next undecided rung, the end, or where it lost."""
+    """The round up to which each job may run now: the next undecided rung, the end, or where it lost.
+
+    The first seed decides; the others are run to judge, and follow it.
+    """
     plan = results.plan
     halving, first = plan.file.halving, plan.jobs[0]
     if halving is None:
@@ -88,12 +97,16 @@ def targets(results: Results) -> dict[Key, int]:
     allowed = dict[Key, int]()
     for rung in halving.rungs(-(-first.rounds // first.eval_every)):
         until = rung * first.eval_every
-        jobs = [job for job in plan.jobs if job.point in alive]
-        allowed |= {job.key: until for job in jobs}
-        if not all(_is_in(results, job, until) for job in jobs):
-            return allowed
-        scores = {point: _score(results, [j for j in jobs if j.point == point], until) for point in alive}
-        alive = halving.survivors(scores, plan.file.goal == "maximize")
+        allowed |= {job.key: until for job in plan.jobs if job.point in alive}
+        jobs = [job for job in plan.jobs if job.point in alive and job.seed == plan.seeds[0]]
+        survivors = decisions.read(plan, until)
+        if survivors is None:
+            if not all(_is_in(results, job, until) for job in jobs):
+                return allowed
+            scores = {job.point: _score(results, job, until) for job in jobs}
+            best = halving.survivors(scores, plan.file.goal == "maximize")
+            survivors = decisions.keep(plan, until, best)
+        alive = survivors
     return allowed | {job.key: job.rounds for job in plan.jobs if job.point in alive}
 
 
@@ -102,15 +115,15 @@ def _is_in(results: Results, job: Job, until: int) -> bool:
     return job.key in results.lost or results.rounds(job) >= until
 
 
-def _score(results: Results, jobs: list[Job], until: int) -> float | None:
-    """Mean over seeds of the mean of the last ten evaluations at a rung; None for a point that has lost."""
-    scores: list[float] = []
-    for job in jobs:
-        found = results.of(job)
-        if found is None or int(found.facts["rounds_done"] or 0) < until:
-            return None  # diverged or crashed before the rung; what came later must not change its decision
-        value = found.mean(results.plan.file.metric, until)
-        if value is None:
-            return None
-        scores.append(value)
-    return sum(scores) / len(scores)
+def _score(results: Results, job: Job, until: int) -> float | None:
+    """Mean of the last ten evaluations at a rung; None for a point that has lost.
+
+    A point has lost that diverged or crashed before the rung, or diverged in its last round.
+    """
+    found = results.of(job)
+    if found is None:
+        return None
+    done = int(found.facts["rounds_done"] or 0)
+    if done < until or (found.status == "diverged" and done == until):
+        return None
+    return found.mean(results.plan.file.metric, until)

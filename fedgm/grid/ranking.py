@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
-from fedgm.errors import FedGMError
+from fedgm.errors import FedGMError, require
 from fedgm.files import write_atomically
 from fedgm.grid.plan import Job, Plan
-from fedgm.grid.progress import Results
+from fedgm.grid.progress import Results, targets
 from fedgm.statistics.budget import BestOf, best_of
 from fedgm.track import record
 from fedgm.track.record import RunRecord
@@ -55,14 +55,15 @@ def at_budget(results: Results, ranked: list[Ranked]) -> BestOf | None:
     return best_of(scores, BUDGET, plan.file.goal)
 
 
-def other_seeds(winner: Ranked, plan: Plan) -> dict[int, float]:
+def other_seeds(winner: Ranked, results: Results) -> dict[int, float]:
     """Scores of the winner on seeds that had no part in choosing it, as far as they have been run."""
     found: dict[int, float] = {}
-    for folder in sorted(winner.job.folder.parent.glob("seed=*")):
-        run = record.from_folder(folder)
-        score = run.mean(plan.file.metric) if run is not None and run.status == "finished" else None
-        if run is not None and score is not None and run.facts["seed"] != winner.job.seed:
-            found[int(run.facts["seed"])] = score
+    around = (record.from_folder(folder) for folder in sorted(winner.job.folder.parent.glob("seed=*")))
+    for run in (*results.archive.values(), *(run for run in around if run is not None)):
+        mark, seed = run.key
+        score = run.mean(results.plan.file.metric) if run.status == "finished" else None
+        if mark == winner.job.hash and seed != winner.job.seed and score is not None:
+            found[seed] = score
     return found
 
 
@@ -80,8 +81,34 @@ def entry(winner: Ranked, plan: Plan) -> dict[str, Any]:
     }
 
 
+def require_winner(results: Results) -> Ranked:
+    """The winner, if it may be kept: of a whole sweep over (eta, beta, nu), on the seed that chooses."""
+    plan, file = results.plan, results.plan.file
+    others = [key for key in file.swept if key not in ("algorithm.eta", "algorithm.beta", "algorithm.nu")]
+    allowed = "a sweep over algorithm.eta, algorithm.beta and algorithm.nu alone"
+    require(not others, "--write", ", ".join(others), allowed, "--best without --write")
+    cfg = plan.configs[0]
+    allowed = f"winners of {plan.experiment} are read by no experiment: it takes those of {cfg.winners}"
+    require(cfg.winners == plan.experiment, "--write", plan.experiment, allowed, "--best without --write")
+    own = round(cfg.paper_rounds * cfg.profile.rounds_scale)
+    rounds = plan.jobs[0].rounds
+    require(
+        rounds == own, "rounds", rounds, f"the profile's own {own}: a rehearsal has no winner", "no rounds="
+    )
+    limits = targets(results)
+    open_ = [j for j in plan.jobs if j.seed == plan.seeds[0] and not results.is_through(j, limits[j.key])]
+    if ranked := ranking(results) if not open_ else []:
+        return ranked[0]
+    raise FedGMError(
+        f"{file.path}: {len(open_)} of {len(plan.jobs)} runs are not done, so nobody has won yet"
+    )
+
+
 def write_best(path: Path, plan: Plan, winner: Ranked) -> None:
-    """Put the winner into ``conf/best/<profile>.yaml``, beside those that are there."""
+    """Put the winner into ``conf/best/<profile>.yaml``, beside those that are there.
+
+    A winner that was chosen on another seed stays: choosing and judging are different seeds.
+    """
     known: dict[str, Any] = {}
     if path.exists():
         known = yaml.safe_load(path.read_text()) or {}
@@ -89,7 +116,12 @@ def write_best(path: Path, plan: Plan, winner: Ranked) -> None:
     keys = [plan.algorithm] + ([plan.reading] if plan.reading else [])
     for key in keys[:-1]:
         place = place.setdefault(key, {})
-    place[keys[-1]] = entry(winner, plan)
+    before, new = place.get(keys[-1]) or {}, entry(winner, plan)
+    same = before.get("seed", new["seed"]) == new["seed"]
+    where = ".".join([plan.experiment, *keys])
+    allowed = f"{where} was chosen on seed {before.get('seed')} and stays"
+    require(same, "--seeds", new["seed"], allowed, f"--seeds {before.get('seed')}")
+    place[keys[-1]] = new
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, HEADER + _yaml(known))
@@ -111,8 +143,8 @@ def _yaml(known: Mapping[str, Any]) -> str:
         for key in sorted(node):
             inner = node[key]
             if "sweep" in inner:
-                flat = ", ".join(f"{k}: {'null' if v is None else v}" for k, v in inner.items())
-                lines.append(f"{'  ' * depth}{key}: {{{flat}}}")
+                flat = yaml.safe_dump(inner, default_flow_style=True, sort_keys=False, width=1000).strip()
+                lines.append(f"{'  ' * depth}{key}: {flat}")
             else:
                 lines.append(f"{'  ' * depth}{key}:")
                 walk(inner, depth + 1)

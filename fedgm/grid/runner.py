@@ -1,16 +1,19 @@
 """Runs a sweep: starts what may run, watches it end, asks the rungs, until nothing is left."""
 
-import contextlib
 import signal
+import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fedgm.grid.plan import Job
-from fedgm.grid.progress import Results, targets
+from fedgm.grid.progress import Key, Results, targets
 from fedgm.grid.server import BUSY, Ended, ForkServer
 from fedgm.track.lock import is_alive
 
 TICK = 0.5  # seconds between two looks
+PAUSE = 30.0  # seconds until a job that another process holds is tried again
+DEATHS = 3  # a run that signals have ended so often has failed
 
 
 @dataclass
@@ -22,7 +25,10 @@ class Runner:
     show: Callable[["Runner"], None]
     report: Callable[[Job, str], None]
     running: dict[int, Job] = field(default_factory=dict[int, Job])
-    failed: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
+    failed: dict[Key, str] = field(default_factory=dict[Key, str])
+    _until: dict[int, int] = field(default_factory=dict[int, int])  # what each running job was started for
+    _deaths: Counter[Key] = field(default_factory=Counter[Key])
+    _busy: dict[Key, float] = field(default_factory=dict[Key, float])
 
     def run(self) -> None:
         """Until every job is done, has lost, or has failed here."""
@@ -36,8 +42,7 @@ class Runner:
                 for ended in server.ended(TICK):
                     self._take(ended)
         finally:
-            with contextlib.suppress(ConnectionError):
-                server.close()
+            server.close()
 
     def _fill(self, server: ForkServer) -> bool:
         """Start jobs while workers are free; whether anything is left to run, here or elsewhere."""
@@ -50,18 +55,30 @@ class Runner:
             if job.key in ours or job.key in self.failed or self.results.is_through(job, until):
                 continue
             todo = True
-            if len(self.running) < self.workers and not is_alive(job.folder):
-                self.running[number] = job
+            if len(self.running) < self.workers and self._is_free(job):
+                self.running[number], self._until[number] = job, until
                 stop = [f"stop_after={until}"] if until < job.rounds else []
                 server.start(number, [*job.overrides, *stop], job.folder / "output.log")
         return todo
 
+    def _is_free(self, job: Job) -> bool:
+        """Whether nobody works on it; a job that was busy a moment ago must not keep a worker from others."""
+        return not is_alive(job.folder) and time.monotonic() - self._busy.get(job.key, -PAUSE) >= PAUSE
+
     def _take(self, ended: Ended) -> None:
-        """Note how a run ended; one that another runner holds stays in the list."""
-        job = self.running.pop(ended.number)
+        """Note how a run ended; one that another runner holds stays in the list.
+
+        A run that a signal ended (out of memory, a crash) is continued before it counts as failed: what
+        killed it may have been another process.
+        """
+        job, until = self.running.pop(ended.number), self._until.pop(ended.number)
         if ended.code == BUSY:
+            self._busy[job.key] = time.monotonic()
             return
-        if ended.code != 0:
+        self._deaths[job.key] += ended.code < 0
+        if ended.code < 0 and self._deaths[job.key] < DEATHS:
+            return
+        if ended.code != 0 or not self.results.is_through(job, until):
             self.failed[job.key] = reason(job, ended.code)
             self.results.lost.add(job.key)
         self.report(job, self.failed.get(job.key, ""))
@@ -77,4 +94,5 @@ def reason(job: Job, code: int) -> str:
         lines = [line for line in (job.folder / "output.log").read_text().splitlines() if line.strip()]
     except OSError:
         lines = []
-    return lines[-1][:200] if lines else f"exit code {code}"
+    last = lines[-1][:200] if lines else f"exit code {code}"
+    return last if code else f"ended without progress: {last}"

@@ -15,8 +15,11 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+
+from fedgm.errors import FedGMError
 
 PR_SET_PDEATHSIG = 1
 BUSY = 75  # exit code of a run that another process holds (EX_TEMPFAIL)
@@ -43,10 +46,14 @@ class ForkServer:
         self.pid = os.fork()
         if self.pid == 0:
             self._ours.close()
+            code = 1
             try:
                 _serve(theirs, parent)
+                code = 0
+            except BaseException:
+                traceback.print_exc()
             finally:
-                os._exit(0)
+                os._exit(code)
         theirs.close()
 
     def start(self, number: int, overrides: Sequence[str], log: Path) -> None:
@@ -59,7 +66,7 @@ class ForkServer:
         if select.select([self._ours], [], [], timeout)[0]:
             data = self._ours.recv(65536)
             if not data:
-                raise ConnectionError("the process that starts the runs has died")
+                raise FedGMError("the process that starts the runs has died; the same command continues")
             self._buffer += data
         *lines, self._buffer = self._buffer.split(b"\n")
         return [Ended(**json.loads(line)) for line in lines]
@@ -126,7 +133,8 @@ def _fork(channel: socket.socket, overrides: list[str], log: str) -> int:
         os.setsid()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        Path("/proc/self/oom_score_adj").write_text("500") if sys.platform == "linux" else None
+        with suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("500")
         Path(log).parent.mkdir(parents=True, exist_ok=True)
         out, nothing = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), os.open(os.devnull, os.O_RDONLY)
         for source, target in ((nothing, 0), (out, 1), (out, 2)):
@@ -135,8 +143,9 @@ def _fork(channel: socket.socket, overrides: list[str], log: str) -> int:
     except BaseException:
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with suppress(OSError):  # on a full disk even the last words fail, and the code must still be told
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(code)
 
 
@@ -145,7 +154,7 @@ def _run(overrides: list[str]) -> int:
     from rich.console import Console
 
     from fedgm.config import compose
-    from fedgm.errors import ConfigError, FedGMError, RunLockedError
+    from fedgm.errors import ConfigError, RunLockedError
     from fedgm.launch import execute
 
     try:

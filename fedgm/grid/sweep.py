@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,13 @@ from typing import Any
 from rich.console import Console
 
 from fedgm.config import conf_dir, validate
-from fedgm.errors import FedGMError
+from fedgm.errors import require
 from fedgm.files import write_atomically
 from fedgm.grid import file, plan
 from fedgm.grid.display import Display, as_rows, closing
 from fedgm.grid.plan import Plan
 from fedgm.grid.progress import Results, index
-from fedgm.grid.ranking import ranking, write_best
+from fedgm.grid.ranking import require_winner, write_best
 from fedgm.grid.runner import Runner
 from fedgm.track import archive, rows
 
@@ -51,12 +52,27 @@ class Sweep:
 
         from fedgm import assemble, launch
 
-        torch.set_num_threads(1)
         del launch
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # what the runs are forked with
         for cfg in self.plan.configs:
-            assemble.build_server(validate(cfg))
+            config = validate(cfg)
+            assemble.build_server(config)
+            self._require_measured(assemble.scoreboard_of(config).columns)
+        torch.set_num_threads(threads)
 
-    def conclude(self, failed: dict[tuple[str, int], str]) -> None:
+    def _require_measured(self, columns: Sequence[str]) -> None:
+        """Refuse a metric that no run will have."""
+        file = self.plan.file
+        near = (get_close_matches(file.metric, columns, n=1) or list(columns)[-1:])[0]
+        key, hint = f"{file.path.name}: metric.name", f"metric: {{name: {near}, goal: {file.goal}}}"
+        require(file.metric in columns, key, file.metric, f"one of {', '.join(columns)}", hint)
+
+    def status(self) -> None:
+        """How far it is, on the screen alone."""
+        closing(self.console, self.results, {})
+
+    def conclude(self, failed: dict[tuple[str, int], str], send: bool = True) -> None:
         """Table and pictures, in the sweep's folder, on the screen and (where runs go there) in W&B."""
         closing(self.console, self.results, failed)
         from fedgm.grid import pictures, wandb_pictures
@@ -64,24 +80,24 @@ class Sweep:
         drawn = pictures.draw(self.results)
         for path in [*write_table(self.results), *drawn]:
             self.console.print(f"  {path}", highlight=False, soft_wrap=True)
-        if note := wandb_pictures.send(self.plan, drawn):
+        if send and (note := wandb_pictures.send(self.plan, drawn)):
             self.console.print(f"  {note}", highlight=False, soft_wrap=True)
 
     def write_winner(self) -> Path:
         """Keep the winner in ``conf/best``."""
-        ranked = ranking(self.results)
-        if not ranked:
-            raise FedGMError(f"{self.plan.file.path}: no run of seed {self.plan.seeds[0]} has finished yet")
         path = conf_dir() / "best" / f"{self.plan.profile}.yaml"
-        write_best(path, self.plan, ranked[0])
+        write_best(path, self.plan, require_winner(self.results))
         return path
 
     def export(self, path: Path) -> int:
-        """Store the rows of all runs that are done in one compact file; how many there were."""
-        records = [self.results.of(job) for job in self.plan.jobs]
-        done = [found for found in records if found is not None and found.is_done]
-        archive.write(path, done)
-        return len(done)
+        """Store the rows of all runs that have been measured in one compact file; how many there were.
+
+        Runs that a rung has stopped are among them: maps and budgets count them.
+        """
+        records = [self.results.of(job) for job in self.plan.jobs if self.results.state(job) != "running"]
+        measured = [found for found in records if found is not None and found.evaluations]
+        archive.write(path, measured)
+        return len(measured)
 
     def expected_hours(self, workers: int) -> float:
         """From the measured rounds of its runs; where there are none, from a first round run now."""

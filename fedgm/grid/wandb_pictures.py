@@ -1,5 +1,6 @@
 """A sweep's pictures as one W&B run of job type ``sweep``, where runs go online."""
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ def send(plan: Plan, pictures: list[Path]) -> str | None:
     try:
         run = wandb.init(
             project=track.project, entity=track.entity, group=plan.experiment, job_type="sweep",
-            name=plan.folder.name, dir=plan.folder, settings=wandb.Settings(**quiet),
+            name=plan.folder.name, dir=plan.folder, settings=wandb.Settings(**quiet), id=_id(plan),
+            resume="allow",
         )  # fmt: skip
         run.log({picture.stem: wandb.Image(str(picture)) for picture in pictures})
         run.finish()
@@ -26,3 +28,9 @@ def send(plan: Plan, pictures: list[Path]) -> str | None:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:80]
         return f"W&B did not take the pictures ({reason}); they are in {plan.folder}"
     return f"{len(pictures)} pictures sent to the W&B project {track.project}"
+
+
+def _id(plan: Plan) -> str:
+    """The same run of W&B for the same sweep: pictures that were sent again replace the old ones."""
+    runs = "".join(job.hash for job in plan.jobs)
+    return f"sweep-{hashlib.sha256(runs.encode()).hexdigest()[:16]}"

@@ -72,10 +72,10 @@ def identity(cfg: DictConfig) -> str:
         if _get(values, key) == implied:
             _pop(values, key)
     for key in [key for key, holds in CHANGED.items() if holds(values)]:
-        _put(values, key, 2)
+        _put(values, key, max(2, _get(values, key) or 0))
     for now, before in RENAMED.items():
-        if (value := _pop(values, now)) is not None:
-            _put(values, before, value)
+        if _has(values, now):
+            _put(values, before, _pop(values, now))
     return hashlib.sha256(json.dumps(_plain(values), sort_keys=True).encode()).hexdigest()
 
 
@@ -112,6 +112,14 @@ def _get(values: dict[str, Any], key: str) -> Any:
     for part in path:
         values = values.get(part) or {}
     return values.get(last)
+
+
+def _has(values: dict[str, Any], key: str) -> bool:
+    """Whether a dotted key is there, be it null."""
+    *path, last = key.split(".")
+    for part in path:
+        values = values.get(part) or {}
+    return last in values
 
 
 def _pop(values: dict[str, Any], key: str) -> Any:

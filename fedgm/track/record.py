@@ -66,6 +66,12 @@ class RunRecord:
 
 def from_folder(folder: Path) -> RunRecord | None:
     """The record of a run folder; None where there is none that can be read."""
+    found = with_rows(folder)
+    return found[0] if found is not None else None
+
+
+def with_rows(folder: Path) -> tuple[RunRecord, list[Row]] | None:
+    """The record and every row, with what a clock says; None where there is none that can be read."""
     known = read_json(folder / "summary.json")
     if not isinstance(known, dict) or not {"hash", "seed", "status"} <= set(known):
         return None
@@ -74,7 +80,7 @@ def from_folder(folder: Path) -> RunRecord | None:
         facts["status"] = "killed"  # the same command continues it
     own = rows.read(folder / "metrics.jsonl")
     facts["rounds_done"] = len(own)
-    return RunRecord(facts, configuration(folder), _measured(own), folder)
+    return RunRecord(facts, configuration(folder), _measured(own), folder), own
 
 
 def below(output_dir: Path) -> list[RunRecord]:

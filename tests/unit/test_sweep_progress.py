@@ -62,9 +62,9 @@ def test_bad_parameters_are_refused_with_the_near_key(tmp_path):
         with pytest.raises(ConfigError, match=message):
             plan.make(file.read(tmp_path / "s.yaml"), [], [0], "o")
     (tmp_path / "s.yaml").write_text(
-        FILE.replace("[0.7, 0.9]", "[high, 0.9]").replace("algorithm.beta", "rounds")
+        FILE.replace("[0.7, 0.9]", "[high, 0.9]").replace("algorithm.beta", "clients.count")
     )
-    with pytest.raises(ConfigError, match=r"parameters\.rounds=high"):
+    with pytest.raises(ConfigError, match=r"parameters\.clients\.count=high"):
         plan.make(file.read(tmp_path / "s.yaml"), [], [0], "o")
     (tmp_path / "s.yaml").write_text(FILE.replace("+experiment=fedgm", "+experiment=fedgn"))
     with pytest.raises(ConfigError, match="fedgn"):

@@ -1,0 +1,1 @@
+"""`fedgm dashboard`: stored runs as one self-contained page."""

@@ -1,0 +1,58 @@
+"""How the data of the runs is split over clients, drawn again from their configuration."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from fedgm.dashboard.collect import Collection
+from fedgm.errors import FedGMError
+from fedgm.track.record import RunRecord
+
+SHOWN = 60  # clients drawn one by one
+MOST = 6  # splits on a page
+
+
+def splits(found: Collection) -> tuple[list[dict[str, Any]], list[str]]:
+    """A table of class counts for each split that the runs have, and what could not be drawn."""
+    runs: dict[str, list[RunRecord]] = {}
+    for run in found.runs:
+        if run.record.folder is not None and run.record.config:
+            runs.setdefault(_key(run.record), []).append(run.record)
+    tables: list[dict[str, Any]] = []
+    notes = [f"{len(runs) - MOST} more splits of data over clients"] if len(runs) > MOST else []
+    for members in list(runs.values())[:MOST]:
+        folder = members[0].folder
+        try:
+            tables.append({**_table(folder), "runs": len(members)} if folder else {})
+        except (FedGMError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            notes.append(f"the split of {len(members)} runs ({type(error).__name__}: {error})")
+    return tables, notes
+
+
+def _key(run: RunRecord) -> str:
+    """What a split depends on."""
+    parts = {key: value for key, value in run.config.items() if key.startswith(("data.", "clients.count"))}
+    return json.dumps(parts, sort_keys=True, default=str)
+
+
+def _table(folder: Path) -> dict[str, Any]:
+    """Class counts of the first clients, and the sizes of all that are counted."""
+    from fedgm.assemble import load_federation
+    from fedgm.config import register, stored, validate
+    from fedgm.data.federation import Federation
+    from fedgm.data.partition import label_counts
+
+    register()
+    config = validate(stored(folder))
+    clients = load_federation(config)
+    if not isinstance(clients, Federation):
+        raise FedGMError(f"data={config.data.name} has no labels to draw")
+    d, images = config.data, clients.images
+    shown = min(clients.count, SHOWN)
+    counts = label_counts(clients.partition, images.train_labels.numpy(), images.classes, shown)
+    return {
+        "title": f"{d.name}, {d.partition}, α = {d.alpha:g}, seed {d.seed}",
+        "clients": clients.count,
+        "classes": [str(name) for name in images.class_names],
+        "counts": [[int(count) for count in row] for row in counts],
+    }
