@@ -1,6 +1,6 @@
 """Stored runs as the claims need them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 
@@ -66,19 +66,25 @@ def gather(own: PlannedFigure, others: Sequence[PlannedFigure], lookup: Lookup) 
     return Evidence(own.judging, runs, names)
 
 
-def _sweep(grid: str) -> file.SweepFile:
-    """The sweep file that a line's ``grid`` names first."""
-    return file.read(conf_dir().parent / "sweeps" / f"{grid.split()[0]}.yaml")
+def grid_runs(
+    grid: str,
+    overrides: Sequence[str],
+    lookup: Lookup,
+    output_dir: str,
+    stored: Iterable[RunRecord] | None = None,
+) -> list[Run | None]:
+    """A run for each point of the sweep behind a winner, on the seed that chose it; None where not run.
 
-
-def grid_size(grid: str) -> int:
-    """How many points it has."""
-    return len(_sweep(grid).points)
-
-
-def grid_runs(grid: str, overrides: Sequence[str], lookup: Lookup, output_dir: str) -> list[Run | None]:
-    """A run for each point of the sweep behind a winner, on the seed that chose it; None where not run."""
-    planned = plan.make(_sweep(grid), [*grid.split()[1:], *overrides], [CHOOSING], output_dir)
-    found = [lookup(job) for job in planned.jobs]
+    ``stored`` are all records there are: planning many points takes seconds, and is left out where none can
+    belong to the sweep.
+    """
+    name, *words = grid.split()
+    read = file.read(conf_dir().parent / "sweeps" / f"{name}.yaml")
+    rule = read.points[0].get("algorithm")
+    if stored is not None and not any(
+        run.facts["seed"] == CHOOSING and run.facts["algorithm"] == rule for run in stored
+    ):
+        return [None] * len(read.points)
+    found = [lookup(job) for job in plan.make(read, [*words, *overrides], [CHOOSING], output_dir).jobs]
     usable = ("finished", "diverged", "paused")
     return [as_run(run, CHOOSING) if run is not None and run.status in usable else None for run in found]

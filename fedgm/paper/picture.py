@@ -50,11 +50,10 @@ def picture(planned: PlannedFigure, lookup: Lookup, lines: Sequence[dict[str, An
 
 
 def _named(name: str, own: Sequence[RunRecord], seeds: int) -> str:
-    """The line's name; what is not as planned stands under it."""
-    lost = sum(run.status == "diverged" for run in own)
-    words = [f"diverged: {lost} of {len(own)}"] if lost else []
-    done = sum(run.is_done for run in own)
-    words += [f"incomplete: {done} of {seeds} seeds"] if done < seeds else []
+    """The line's name, with what is not as planned."""
+    lost, done = sum(run.status == "diverged" for run in own), sum(run.is_done for run in own)
+    words = [f"{done} of {seeds} seeds"] if done < seeds else []
+    words += [f"{lost} diverged"] if lost else []
     return f"{name} ({', '.join(words)})" if words else name
 
 

@@ -19,7 +19,7 @@ from fedgm.grid.sweep import Sweep, default_workers
 from fedgm.paper import evidence, judge
 from fedgm.paper.figure import choose
 from fedgm.paper.picture import picture
-from fedgm.paper.plan import CHOOSING, PlannedFigure, as_sweep, make
+from fedgm.paper.plan import PlannedFigure, as_sweep, make
 from fedgm.track import archive
 from fedgm.track.folder import write_json
 from fedgm.track.record import RunRecord
@@ -51,9 +51,8 @@ class Reproduction:
     def _grid(self, grid: str) -> list[Run | None]:
         """Runs of the sweep behind a winner; none where the command's overrides do not fit its file."""
         try:
-            if self.stored is not None and not any(key[1] == CHOOSING for key in self.stored):
-                return [None] * evidence.grid_size(grid)  # planning many points takes seconds
-            return evidence.grid_runs(grid, self.overrides, self.lookup, self.output_dir)
+            known = None if self.stored is None else self.stored.values()
+            return evidence.grid_runs(grid, self.overrides, self.lookup, self.output_dir, known)
         except ConfigError:
             return []
 
@@ -153,7 +152,7 @@ class Reproduction:
             self.console.print(f"  {path}", highlight=False, soft_wrap=True)
 
     def export(self, path: Path) -> int:
-        """All runs of the figures that are done, and those of the grids behind them, in one compact file."""
+        """All runs of the figures that are done, in one compact file; how many there were."""
         found = [self.lookup(job) for job in self.sweep.plan.jobs]
         done = [run for run in found if run is not None and run.is_done]
         archive.write(path, done)

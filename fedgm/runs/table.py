@@ -13,18 +13,14 @@ if TYPE_CHECKING:
 
     from fedgm.track.record import RunRecord
 
-PRUNED = ("failed", "killed", "stopped", "paused", "diverged")
+PRUNED = ("failed", "killed", "stopped")  # paused and diverged runs are results
 
 
 @click.command("list")
 @click.argument("folder", default="outputs")
 @click.option("--filter", "conditions", multiple=True, metavar="KEY=VALUE", help="Also KEY<VALUE, KEY>VALUE.")
 @click.option("--sort", "key", default="name", show_default=True, metavar="KEY", help="-KEY: descending.")
-@click.option(
-    "--prune",
-    is_flag=True,
-    help="Delete the listed runs that have not finished, after asking; needs --filter status=...",
-)
+@click.option("--prune", is_flag=True, help="Delete listed runs that failed or were killed, after asking.")
 def list_runs(folder: str, conditions: tuple[str, ...], key: str, prune: bool) -> None:
     """List the runs below FOLDER, or of a file of stored results: status, parameters, final numbers, size."""
     from rich.console import Console
@@ -37,7 +33,7 @@ def list_runs(folder: str, conditions: tuple[str, ...], key: str, prune: bool) -
         runs = order(matching(find([folder]), conditions), key)
         console.print(table(runs))
         if prune:
-            _prune(runs, console.is_terminal)
+            _prune(runs)
     except FedGMError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
@@ -87,13 +83,13 @@ def _bytes(count: int) -> str:
     return f"{count} GB"
 
 
-def _prune(runs: "Sequence[RunRecord]", asks: bool) -> None:
-    """Delete folders of runs that did not finish and that nobody works on, after a yes."""
+def _prune(runs: "Sequence[RunRecord]") -> None:
+    """Delete folders of runs that ended badly and that nobody works on, after a yes."""
     from fedgm.track.lock import is_alive
 
     chosen = [run for run in runs if run.folder and run.status in PRUNED and not is_alive(run.folder)]
     if not chosen:
-        click.echo("nothing to prune: finished and running runs stay")
+        click.echo("nothing to prune: only runs that failed, were killed or stopped are")
         return
     for run in chosen:
         click.echo(f"  {run.status:9} {run.folder}")

@@ -11,6 +11,7 @@ from fedgm import api, cli
 from fedgm.figures.lines import apart
 from fedgm.paper import plan
 from fedgm.paper.command import parse_seeds
+from fedgm.paper.evidence import grid_runs
 from fedgm.paper.report import markdown
 from fedgm.track import archive
 
@@ -62,16 +63,26 @@ def test_a_figure_is_drawn_and_judged_from_an_archive(archived, tmp_path):
 
 
 def test_seed_0_chose_the_winners_and_judges_nothing(archived, tmp_path):
-    """Its value stands beside the others, and the grid behind the winner is counted."""
-    chosen = record(planned("fedgm").choosing("fedgm"), [0.62] * 20)
+    """Its value stands beside the others and enters no interval, though it is asked for."""
+    chosen = record(planned("fedgm").choosing("fedavg"), [0.62] * 20, algorithm="fedavg")
     archive.write(tmp_path / "more.jsonl", [*archive.read(archived), chosen])
     seeds = [0, 1, 2]
     [verdict] = api.reproduce("fig1ab", WORDS, stored=tmp_path / "more.jsonl", out=tmp_path, seeds=seeds)
-    assert verdict["lines"][0]["seed 0"] == pytest.approx(0.62)
-    assert "equal budget not known: 1 of 90 points of FedGM's grid are there" in verdict["claims"][0]["notes"]
+    assert verdict["lines"][2]["seed 0"] == pytest.approx(0.62)
     assert (verdict["seeds"], verdict["judged on"]) == ([0, 1, 2], [1, 2])
-    assert verdict["claims"][0]["parts"][0]["values"]["FedGM"].keys() == {"1", "2"}
+    assert verdict["claims"][0]["parts"][2]["values"]["FedAvg"].keys() == {"1", "2"}
     assert verdict["command"].endswith("--seeds 0,1,2")
+
+
+def test_the_grid_behind_a_winner_is_found_point_by_point(archived):
+    """FedAvg's grid has 10 points; Figure 1ab's line at eta 1 is the second of them."""
+    chosen = record(planned("fedgm").choosing("fedavg"), [0.62] * 20, algorithm="fedavg")
+    known = {chosen.key: chosen}
+    found = grid_runs("fedavg_grid", WORDS, lambda job: known.get(job.key), "outputs", known.values())
+    assert [run is not None for run in found] == [False, True, *[False] * 8]
+    assert found[1].last10("test/acc") == pytest.approx(0.62)
+    others = archive.read(archived)  # none of seed 0
+    assert grid_runs("fedgm_grid", WORDS, lambda job: None, "outputs", others) == [None] * 90
 
 
 def test_a_claim_over_two_figures_says_which_one_is_missing(archived, tmp_path):

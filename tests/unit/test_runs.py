@@ -137,7 +137,7 @@ def test_a_picture_of_another_kind_is_refused(home):
 def test_a_task_without_accuracy_is_compared_by_its_loss(home):
     runs = record.below(home)
     for run in runs:
-        run.facts |= {"metric": "test/loss", "metrics": [{"name": "loss", "label": "loss"}]}
+        run.facts.update(metric="test/loss", metrics=[{"name": "loss", "label": "loss"}])
         for row in run.evaluations:
             del row["test/acc"], row["train/acc"]
             row["test/loss"] = 3.0 / (row["round"] or 1)
