@@ -40,6 +40,7 @@ def test_a_grid_is_every_combination_in_the_files_order(tmp_path):
         ("fedgm_grid", 90, None), ("fedavgm_grid", 30, None), ("fedavg_grid", 10, None),
         ("autonomous_fedgm_grid", 36, [3, 9]), ("autonomous_fedavg_grid", 12, [3, 9]),
         ("vgg_grid", 30, None), ("heterogeneity_grid", 60, None), ("multistage", 9, None),
+        ("delay10_fedgm_grid", 6, None), ("delay10_fedavg_grid", 6, None),
     ],
 )  # fmt: skip
 def test_our_files_have_the_papers_points(name, points, rungs):
