@@ -202,7 +202,7 @@ def build_trainer(
             max_epochs=config.rounds,
             gradient_clip_val=config.local.clip,
             callbacks=callbacks,
-            plugins=[AtomicCheckpointIO()],
+            plugins=[AtomicCheckpointIO(config.checkpoint.sync)],
             logger=list(loggers) or False,
             log_every_n_steps=1,
             enable_checkpointing=any(isinstance(c, Checkpoint) for c in callbacks),

@@ -116,6 +116,7 @@ class Checkpoint:
 
     every: int = MISSING
     keep: int = MISSING
+    sync: bool = True
 
     def __post_init__(self) -> None:
         _at_least("checkpoint.every", self.every, 1, 1)

@@ -12,16 +12,28 @@ LAST = 10  # evaluations behind the mean that judges a run
 
 
 def read(path: Path) -> list[Row]:
-    """All whole rows; a last line cut off by a kill is left out."""
-    if not path.exists():
+    """The rows of rounds 1, 2, 3 ... as far as they are whole: up to a cut, garbled, missing or double line."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError:
         return []
     rows: list[Row] = []
-    for line in path.read_text().splitlines():
+    for number, line in enumerate(lines, start=1):
         try:
-            rows.append(json.loads(line))
-        except ValueError:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
             break
+        if not _is_row(row, number):
+            break
+        rows.append(row)
     return rows
+
+
+def _is_row(row: Any, number: int) -> bool:
+    """Whether it is the row of that round; a damaged file can hold any JSON."""
+    if not isinstance(row, dict) or row.get("round") != number or isinstance(row["round"], bool):
+        return False
+    return all(value is None or type(value) in (int, float) for value in row.values())
 
 
 def dump(row: Row) -> str:

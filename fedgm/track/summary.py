@@ -46,11 +46,13 @@ def describe(
     }
 
 
-def write(folder: Path, static: dict[str, Any], status: str, **more: Any) -> dict[str, Any]:
+def write(
+    folder: Path, static: dict[str, Any], status: str, sync: bool = False, **more: Any
+) -> dict[str, Any]:
     """Write the summary with what the rows say by now, and return it."""
     own = rows.read(folder / "metrics.jsonl")
     summary = {**static, "status": status, **rows.summarise(own, scoreboard(static)), **more}
-    write_json(folder / "summary.json", summary)
+    write_json(folder / "summary.json", summary, sync)
     return summary
 
 
