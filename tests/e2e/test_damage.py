@@ -65,11 +65,15 @@ DAMAGE = {
     "weights": lambda folder: flip(folder / "round-000004.ckpt", 0.5),
     "last byte": lambda folder: flip(folder / "round-000004.ckpt", 1),
     "other content": no_checkpoint,
-    "a past checkpoint": lambda folder: shutil.copy(folder / "round-000003.ckpt", folder / "round-000004.ckpt"),
+    "a past checkpoint": lambda folder: shutil.copy(
+        folder / "round-000003.ckpt", folder / "round-000004.ckpt"
+    ),
     "past model": lambda folder: flip(folder / "model-000003.safetensors"),
     "client state": lambda folder: flip(newest_state(folder)),
     "client state gone": lambda folder: newest_state(folder).unlink(),
-    "client states swapped": lambda folder: swap(*sorted((folder / "clients").glob("*/000004.safetensors"))[:2]),
+    "client states swapped": lambda folder: swap(
+        *sorted((folder / "clients").glob("*/000004.safetensors"))[:2]
+    ),
 }  # fmt: skip
 
 
