@@ -19,7 +19,7 @@ def write_atomically(path: Path, content: str | bytes | memoryview, sync: bool =
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     data = content.encode() if isinstance(content, str) else content
     try:
-        with temporary.open("wb") as file:
+        with open(temporary, "wb", opener=no_link) as file:  # noqa: PTH123 - Path.open has no opener
             file.write(data)
             file.flush()
             if sync:
@@ -30,6 +30,11 @@ def write_atomically(path: Path, content: str | bytes | memoryview, sync: bool =
         raise
     if sync:
         sync_folder(path.parent)
+
+
+def no_link(path: str, flags: int) -> int:
+    """Opener that follows no symbolic link: a folder from elsewhere could name any file of the user."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def sync_folder(folder: Path) -> None:

@@ -66,10 +66,16 @@ def execute(
         static = summary.describe(config, rule, plan, folder, identity(cfg), board)
         if config.rerun:
             _empty(folder)
+        if summary.is_damaged(folder):
+            note = "summary.json is damaged: the run is continued from its checkpoints, or begun again"
+            console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True)
         before = summary.read(folder)
         if before.get("status") in summary.DONE:
+            summary.require_whole(folder, before)
             return _skip(config, cfg, folder, before, console)
-        if before.get("status") == "paused" and before["rounds_done"] >= (config.stop_after or inf):
+        if before.get("status") == "paused" and (before.get("rounds_done") or 0) >= (
+            config.stop_after or inf
+        ):
             report.closing(console, before, folder)
             return RunResult(folder, before)
         return Job(config, cfg, rule, plan, folder, static, console, alone, callbacks).run(before)
@@ -157,6 +163,7 @@ class Job:
         ]
         trainer = assemble.build_trainer(config, callbacks, workers, self.log.loggers)
         loop = assemble.fit(config, trainer, module, clients, str(start) if start else None, store)
+        self.log.require_folder()
         self.log.ensure_whole()
         if loop.diverged is None and rounds_done(trainer) == last < config.rounds:
             return self._conclude("paused", None, loop.initial)
@@ -200,6 +207,8 @@ class Job:
         clients = sum(row["cohort/clients"] or 0 for row in own)
         steps = sum(row["cohort/steps"] or 0 for row in own) / clients if clients else 0.0
         more = {"initial": initial, "reason": reason, "local_steps": steps}
+        if status in summary.DONE:
+            more["digests"] = summary.digests(self.folder)
         board = scoreboard(self.static)
         drawn = {**self.static, **rows.summarise(own, board), **more, "status": status}
         title = f"{drawn['name']}: {drawn['algorithm']}, {drawn['schedule']} schedule"
@@ -248,7 +257,7 @@ def _empty(folder: Path) -> None:
     for path in folder.iterdir():
         if path.name == "lock":
             continue
-        if path.is_dir():
+        if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink()

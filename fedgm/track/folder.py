@@ -75,8 +75,9 @@ def _finite(value: Any) -> Any:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The content, or None where there is no readable file."""
+    """The content, or None where there is no readable file, or where it holds something else than keys."""
     try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError):
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
         return None
+    return found if isinstance(found, dict) else None

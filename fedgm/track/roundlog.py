@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+from fedgm.errors import FedGMError
 from fedgm.events import FederatedCallback, StageEnd
 from fedgm.files import write_atomically
 from fedgm.lightning import Logger, pl
@@ -67,12 +68,26 @@ class RoundLog(FederatedCallback):
         loop = trainer.fit_loop
         if self._file is None or not isinstance(loop, FederatedLoop):
             return
+        self.require_folder()
         line = rows.dump(loop.row)
         self._file.write(line)
         self._file.flush()
         if self.sync:
             os.fsync(self._file.fileno())
         self._digest.update(line.encode())
+
+    def require_folder(self) -> None:
+        """Rows written into a folder that was removed would be lost without a word."""
+        try:
+            there = self.path.stat()
+            own = os.fstat(self._file.fileno()) if self._file is not None else there
+        except OSError:
+            there = own = None
+        if there is None or own is None or (there.st_dev, there.st_ino) != (own.st_dev, own.st_ino):
+            raise FedGMError(
+                f"{self.path} was removed or replaced while the run was writing it. "
+                "The rounds so far are lost; the same command starts the run again"
+            )
 
     def on_stage_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, end: StageEnd) -> None:
         """Loggers that can announce something do."""

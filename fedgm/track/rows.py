@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,12 @@ def _is_row(row: Any, number: int) -> bool:
     """Whether it is the row of that round; a damaged file can hold any JSON."""
     if not isinstance(row, dict) or row.get("round") != number or isinstance(row["round"], bool):
         return False
-    return all(value is None or type(value) in (int, float) for value in row.values())
+    return all(value is None or is_number(value) for value in row.values())
+
+
+def is_number(value: Any) -> bool:
+    """A finite number; JSON's true is one to Python, and its Infinity and NaN are none that we write."""
+    return type(value) in (int, float) and -sys.float_info.max <= value <= sys.float_info.max
 
 
 def dump(row: Row) -> str:
