@@ -19,7 +19,7 @@ def write_atomically(path: Path, content: str | bytes | memoryview, sync: bool =
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     data = content.encode() if isinstance(content, str) else content
     try:
-        with open(temporary, "wb", opener=no_link) as file:  # noqa: PTH123 - Path.open has no opener
+        with open(temporary, "wb", opener=no_link) as file:
             file.write(data)
             file.flush()
             if sync:

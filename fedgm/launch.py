@@ -206,7 +206,7 @@ class Job:
         own = rows.read(self.folder / "metrics.jsonl")
         clients = sum(row["cohort/clients"] or 0 for row in own)
         steps = sum(row["cohort/steps"] or 0 for row in own) / clients if clients else 0.0
-        more = {"initial": initial, "reason": reason, "local_steps": steps}
+        more: dict[str, Any] = {"initial": initial, "reason": reason, "local_steps": steps}
         if status in summary.DONE:
             more["digests"] = summary.digests(self.folder)
         board = scoreboard(self.static)

@@ -75,7 +75,7 @@ def _acquire(path: Path) -> IO[str]:
     while True:
         if path.is_symlink():
             raise FedGMError(f"{path} is a symbolic link: it would be emptied where it leads. Remove it")
-        file = open(path, "a+", opener=no_link)  # noqa: PTH123, SIM115 - held until the run ends
+        file = open(path, "a+", opener=no_link)  # noqa: SIM115 - held until the run ends
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

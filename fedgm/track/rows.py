@@ -13,7 +13,7 @@ LAST = 10  # evaluations behind the mean that judges a run
 
 
 def read(path: Path) -> list[Row]:
-    """The rows of rounds 1, 2, 3 ... as far as they are whole: up to a cut, garbled, missing or double line."""
+    """Rows of rounds 1, 2, 3 ... as far as they are whole: up to a cut, garbled, missing or double line."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError:

@@ -7,6 +7,7 @@ import pytest
 from commands import TINY, read_summary, result, run_folder
 
 import fedgm
+from fedgm.config import stored
 from fedgm.errors import FedGMError
 from fedgm.lightning import pl
 
@@ -83,3 +84,28 @@ def test_a_finished_run_of_an_older_version_is_done_by_the_number_of_its_rows(fi
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
     with pytest.raises(FedGMError, match="it has 2 rows"):
         fedgm.run([*RUN, f"output_dir={home}"])
+
+
+def test_a_yaml_in_ones_own_folder_is_the_command_line_and_its_result_is_not(commands, tmp_path):
+    (tmp_path / "conf" / "algorithm").mkdir(parents=True)
+    own = "name: own\n_target_: own_rule.Own\neta: 1.0\nbeta: 0.9\nnu: 0.9\n"
+    (tmp_path / "conf" / "algorithm" / "own.yaml").write_text(own)
+    words = ("--config-dir", str(tmp_path / "conf"), "algorithm=own")
+    command = commands.run(tmp_path / "out", *RUN, *words)
+    assert command.code == 0, command.text
+    folder = run_folder(tmp_path / "out")
+    with pytest.raises(FedGMError, match=r"algorithm\._target_=own_rule\.Own .* Try trust=\[own_rule\]"):
+        stored(folder)
+    assert stored(folder, ["own_rule"]).algorithm.name == "own"
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"status": ["finished"]}', '{"status": 3}'])
+def test_a_damaged_summary_is_said_and_the_run_is_done_again(finished, tmp_path, capsys, text):
+    home = shutil.copytree(finished, tmp_path / "out")
+    (run_folder(home) / "summary.json").write_text(text)
+    fedgm.run([*RUN, f"output_dir={home}"])
+    printed = capsys.readouterr().out
+    assert "summary.json is damaged" in printed
+    assert "starting from round 1" in printed
+    assert result(home) == result(finished)
+    assert read_summary(home)["status"] == "finished"

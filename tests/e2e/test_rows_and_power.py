@@ -81,7 +81,7 @@ class Disk:
 
     def fsync(self, handle):
         self._fsync(handle)
-        place, number = Path(os.readlink(f"/proc/self/fd/{handle}")), os.fstat(handle).st_ino
+        place, number = Path(f"/proc/self/fd/{handle}").readlink(), os.fstat(handle).st_ino
         if place.is_dir():
             self.names[place] = {entry.name: entry.inode() for entry in os.scandir(place)}
         else:
