@@ -6,7 +6,7 @@ from typing import Any, Protocol, Union, get_args, get_origin, get_type_hints
 
 
 def promised(target: Any) -> Any:
-    """What calling the target makes: the class itself, or a function's return type; Any where it says nothing.
+    """What calling the target makes: the class itself, or a function's return type; Any if it says nothing.
 
     So a function that does something else (and returns None) is refused before it is called.
     """

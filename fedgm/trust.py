@@ -42,7 +42,7 @@ def text_of(path: Path) -> str:
     if path.stat().st_size > LARGEST:
         raise ValueError(f"it has more than {LARGEST} bytes")
     text = path.read_text()
-    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+    if "*" in text and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
         raise ValueError("it has aliases, which can stand for any amount of memory")
     return text
 

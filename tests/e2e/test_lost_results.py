@@ -91,7 +91,7 @@ def test_a_yaml_in_ones_own_folder_is_the_command_line_and_its_result_is_not(com
     own = "name: own\n_target_: own_rule.Own\neta: 1.0\nbeta: 0.9\nnu: 0.9\n"
     (tmp_path / "conf" / "algorithm" / "own.yaml").write_text(own)
     words = ("--config-dir", str(tmp_path / "conf"), "algorithm=own")
-    command = commands.run(tmp_path / "out", *RUN, *words)
+    command = commands.run(tmp_path / "out", *words, *RUN)
     assert command.code == 0, command.text
     folder = run_folder(tmp_path / "out")
     with pytest.raises(FedGMError, match=r"algorithm\._target_=own_rule\.Own .* Try trust=\[own_rule\]"):
