@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 from fedgm.track import record, rows, summary
 from fedgm.track.lock import is_alive
@@ -82,6 +83,9 @@ def load_runs(output_dir: str | Path = "outputs", config: bool = True) -> "pd.Da
     frames: list[pd.DataFrame] = []
     for path in sorted(Path(output_dir).rglob("summary.json")):
         known = summary.read(path.parent)
+        if not known:
+            warn(f"left out, because summary.json is damaged: {path.parent}", stacklevel=2)
+            continue
         if known.get("status") == "running" and not is_alive(path.parent):
             known["status"] = "killed"  # the same command continues it
         frame = pd.DataFrame(rows.read(path.parent / "metrics.jsonl"))

@@ -38,8 +38,8 @@ for _name in ("pytorch_lightning", "lightning_fabric", "lightning.fabric"):
 
 def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     """The server rule and the plan of its hyperparameters; cheap, so it comes before anything is loaded."""
-    rule: ServerRule = build(config.algorithm, "algorithm")
-    schedule: Schedule = build(config.schedule, "schedule")
+    rule: ServerRule = build(config.algorithm, "algorithm", kind=ServerRule)
+    schedule: Schedule = build(config.schedule, "schedule", kind=Schedule)
     require_its_schedule(rule, schedule, config.schedule["name"])
     plan = schedule.plan(config.rounds, rule)
     _require_known_to(rule, config)
@@ -130,7 +130,7 @@ def scoreboard_of(config: RunConfig) -> Scoreboard:
 
 def load_federation(config: RunConfig) -> ClientData:
     """The clients' data, from whatever source the configuration names."""
-    source: Source = build(config.data.source, "data.source")
+    source: Source = build(config.data.source, "data.source", kind=Source)
     return source.federate(config)
 
 
@@ -140,11 +140,12 @@ def build_module(config: RunConfig, facts: Mapping[str, Any]) -> TaskModule:
     missing = [name for name in task.model_needs if name not in facts]
     allowed = f"data={config.data.name} does not know {', '.join(missing)}, which its model needs"
     require(not missing, "task", config.task["name"], allowed, "a task that fits data, or other data")
-    optimizer = partial(build, local.optimizers[local.optimizer], f"local.optimizers.{local.optimizer}")
+    where = f"local.optimizers.{local.optimizer}"
+    optimizer = partial(build, local.optimizers[local.optimizer], where, kind=torch.optim.Optimizer)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(config.seed, "init"))
         given = {name: facts[name] for name in task.model_needs}
-        net: nn.Module = build(config.model, "model", **given)
+        net: nn.Module = build(config.model, "model", kind=nn.Module, **given)
     layout = bool(config.model["channels_last"])
     return build(config.task, "task", net=net, optimizer=optimizer, channels_last=layout)
 
@@ -159,23 +160,23 @@ def build_participation(config: RunConfig, data: ClientData) -> Participation:
         ),
         **({"labels": labels} if labels else {}),
     }
-    return build(config.participation, "participation", offer)
+    return build(config.participation, "participation", offer, kind=Participation)
 
 
 def build_rule(config: RunConfig) -> ClientRule:
     """What clients do besides plain SGD."""
-    return build(config.client, "client")
+    return build(config.client, "client", kind=ClientRule)
 
 
 def build_callbacks(config: RunConfig) -> list[pl.Callback]:
     """The callbacks of the configuration, each by its ``_target_``."""
     nodes = {name: node for name, node in config.callbacks.items() if isinstance(node, Mapping)}
-    return [build(node, f"callbacks.{name}") for name, node in nodes.items()]
+    return [build(node, f"callbacks.{name}", kind=pl.Callback) for name, node in nodes.items()]
 
 
 def build_upload(config: RunConfig) -> UploadRule:
     """What clients send of their update."""
-    return build(config.upload, "upload")
+    return build(config.upload, "upload", kind=UploadRule)
 
 
 def worker_count(config: RunConfig, alone: bool) -> int:
@@ -202,7 +203,7 @@ def build_trainer(
             max_epochs=config.rounds,
             gradient_clip_val=config.local.clip,
             callbacks=callbacks,
-            plugins=[AtomicCheckpointIO()],
+            plugins=[AtomicCheckpointIO(config.checkpoint.sync)],
             logger=list(loggers) or False,
             log_every_n_steps=1,
             enable_checkpointing=any(isinstance(c, Checkpoint) for c in callbacks),

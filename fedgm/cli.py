@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from fedgm import __version__
+from fedgm.starting import quietly, ready
 
 # name -> (where the command is, what the overview says of it)
 COMMANDS = {
@@ -49,7 +50,9 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, name = COMMANDS[cmd_name][0].split(":")
-        return getattr(import_module(module), name)
+        found = getattr(import_module(module), name)
+        ready()
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview, without importing anything."""
@@ -71,6 +74,7 @@ def main() -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(arguments: tuple[str, ...]) -> Any:
     """Run with Hydra's arguments; `fedgm run --help` lists them."""
+    quietly()
     from fedgm.main import main as hydra_main
 
     sys.argv = ["fedgm run", *arguments]

@@ -17,6 +17,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fedgm.errors import FedGMError, require
+from fedgm.trust import read_stored
 from fedgm.winners import winner
 
 
@@ -116,6 +117,7 @@ class Checkpoint:
 
     every: int = MISSING
     keep: int = MISSING
+    sync: bool = True
 
     def __post_init__(self) -> None:
         _at_least("checkpoint.every", self.every, 1, 1)
@@ -249,6 +251,8 @@ class RunConfig:
     checkpoint: Checkpoint = MISSING
 
     def __post_init__(self) -> None:
+        inside = all(part not in ("", ".", "..") and part.isprintable() for part in self.name.split("/"))
+        require(inside, "name", self.name, "a folder below output_dir", "name=mine")
         _at_least("rounds", self.rounds, 1, 70)
         _at_least("seed", self.seed, 0, 0)
         _at_least("data.seed", self.data.seed, 0, 0)
@@ -275,11 +279,13 @@ def compose(overrides: Sequence[str]) -> DictConfig:
         return hydra_compose("config", overrides=list(overrides))
 
 
-def stored(folder: Path) -> DictConfig:
-    """The configuration that a run folder keeps, with its types."""
-    return cast(
-        DictConfig, OmegaConf.merge(OmegaConf.structured(RunConfig), OmegaConf.load(folder / "config.yaml"))
-    )
+def stored(folder: Path, trust: Sequence[str] = ()) -> DictConfig:
+    """The configuration that a run folder keeps, with its types; it builds what :mod:`fedgm.trust` admits."""
+    path = folder / "config.yaml"
+    try:
+        return cast(DictConfig, OmegaConf.merge(OmegaConf.structured(RunConfig), read_stored(path, trust)))
+    except OmegaConfBaseException as error:
+        raise FedGMError(f"{path} is damaged ({str(error).splitlines()[0]})") from None
 
 
 def validate(cfg: DictConfig) -> RunConfig:

@@ -51,6 +51,7 @@ def theory(
     fedgm theory +experiment=multistage
     fedgm theory +experiment=multistage --L 5 --variant printed --theorem all
     fedgm theory --estimate outputs/multistage/fedgm-.../seed=0
+    fedgm theory --estimate RUN trust=[my_package]
     """
     from rich.console import Console
 
@@ -58,7 +59,7 @@ def theory(
 
     console = Console()
     try:
-        config = _stored(estimate) if estimate else _composed(overrides)
+        config = _stored(estimate, overrides) if estimate else _composed(overrides)
         setting, uniform = _setting(config)
         problem = _measured(console, config, estimate, clients) if estimate else _assumed(constants)
         for report in _reports(theorem, uniform, problem, setting, variant):
@@ -165,9 +166,10 @@ def _assumed(constants: dict[str, Any]) -> "Problem":
     return Problem(c["L"], c["sigma_l"], c["sigma_g"], c["gap"], c["sigma_max"])
 
 
-def _stored(folder: Path) -> "RunConfig":
-    """The configuration of a finished run."""
+def _stored(folder: Path, words: tuple[str, ...]) -> "RunConfig":
+    """The configuration of a finished run; ``trust=[package]`` admits parts from elsewhere."""
     from fedgm.config import register, stored, validate
+    from fedgm.trust import trusted_words
 
     register()
     for name in ("config.yaml", "model.safetensors"):
@@ -175,7 +177,7 @@ def _stored(folder: Path) -> "RunConfig":
             raise FedGMError(
                 f"--estimate {folder}: there is no {name}. Allowed: the folder of a finished run"
             )
-    return validate(stored(folder))
+    return validate(stored(folder, trusted_words(words)))
 
 
 def _measured(console: Any, config: "RunConfig", folder: Path, clients: int) -> "Problem":
@@ -184,7 +186,12 @@ def _measured(console: Any, config: "RunConfig", folder: Path, clients: int) -> 
 
     with _progress(console) as tell:
         found, measured = estimate_run(config, folder, clients, tell)
-    start = summary.read(folder)["initial"]["train/loss"]
+    start = (summary.read(folder).get("initial") or {}).get("train/loss")
+    if start is None:
+        raise FedGMError(
+            f"--estimate {folder}: summary.json is damaged, or does not know the loss of x_0. "
+            "Allowed: the folder of a finished run. Try its command again with rerun=true"
+        )
     console.print(
         f"Measured at the final model, on {measured} clients: L = {found.curvature.L:.3g} "
         f"(power iteration: {found.curvature.iterations} steps, residual {found.curvature.residual:.1e}), "

@@ -1,16 +1,85 @@
-"""Files that are whole at every moment."""
+"""Files that are whole at every moment, survive a power cut where asked, and tell when they are damaged."""
 
+import errno
+import hashlib
 import os
 from pathlib import Path
 
+SEAL = b"fedgm seal 1 "  # then the digest in hexadecimal digits and a line break, then the content
 
-def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
-    """Write beside the target, then replace it: a reader, or a kill, sees the old file or the new one."""
+
+class DamagedError(ValueError):
+    """A file that is not what was written."""
+
+
+def write_atomically(path: Path, content: str | bytes | memoryview, sync: bool = False) -> None:
+    """Write beside the target, then replace it: a reader, or a kill, sees the old file or the new one.
+
+    With ``sync`` the new one is on the disk when this returns, content and name.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     data = content.encode() if isinstance(content, str) else content
     try:
-        temporary.write_bytes(data)
+        with open(temporary, "wb", opener=no_link) as file:
+            file.write(data)
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
+    if sync:
+        sync_folder(path.parent)
+
+
+def no_link(path: str, flags: int) -> int:
+    """Opener that follows no symbolic link: a folder from elsewhere could name any file of the user."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names in a folder on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network disks sync no folders
+            raise
+    finally:
+        os.close(handle)
+
+
+def make_folder(folder: Path, sync: bool = False) -> None:
+    """Make a folder and those above it; with ``sync`` each new name is on the disk."""
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for place in missing if sync else ():
+        sync_folder(place.parent)
+
+
+def digest(*parts: bytes | memoryview) -> str:
+    """BLAKE2b of the parts, in hexadecimal digits."""
+    found = hashlib.blake2b(digest_size=32)
+    for part in parts:
+        found.update(part)
+    return found.hexdigest()
+
+
+def sealed(content: bytes | memoryview, name: str) -> bytes:
+    """The content behind a checksum of itself and of the name, so that a swapped file is noticed, too.
+
+    The checksum comes first: without it a damaged seal would leave a file that reads as an old, unsealed one.
+    """
+    return b"".join((SEAL, digest(name.encode(), content).encode(), b"\n", content))
+
+
+def read_sealed(path: Path, name: str) -> bytes:
+    """The content, verified; files from before there were seals are returned as they are."""
+    data = path.read_bytes()
+    if not data.startswith(SEAL):
+        return data
+    known, _, content = data.removeprefix(SEAL).partition(b"\n")
+    if digest(name.encode(), content).encode() != known:
+        raise DamagedError(f"the checksum of {name} is wrong")
+    return content

@@ -23,7 +23,7 @@ from fedgm.loop import rounds_done
 from fedgm.rates import require_rates_unset
 from fedgm.server import Plan, ServerRule
 from fedgm.tasks.metric import scoreboard
-from fedgm.track import checkpoint, curves, report, rows, summary
+from fedgm.track import checkpoint, curves, fallback, report, rows, summary
 from fedgm.track.folder import create, identity, locate
 from fedgm.track.lock import locked
 from fedgm.track.loggers import WandbLogger, build_loggers
@@ -60,18 +60,24 @@ def execute(
     require_rates_unset(config, rule, overrides)
     resolve_mode(config.track.mode)
     folder = locate(cfg, overrides)
-    create(folder)
+    create(folder, config.checkpoint.sync)
     with locked(folder):
         board = assemble.scoreboard_of(config)
         static = summary.describe(config, rule, plan, folder, identity(cfg), board)
         if config.rerun:
             _empty(folder)
+        if summary.is_damaged(folder):
+            note = "summary.json is damaged: the run is continued from its checkpoints, or begun again"
+            console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True)
         before = summary.read(folder)
         if before.get("hash", static["hash"]) != static["hash"]:
             raise FedGMError(f"{folder} holds another run whose hash begins alike. Try another output_dir")
         if before.get("status") in summary.DONE:
+            summary.require_whole(folder, before)
             return _skip(config, cfg, folder, before, console)
-        if before.get("status") == "paused" and before["rounds_done"] >= (config.stop_after or inf):
+        if before.get("status") == "paused" and (before.get("rounds_done") or 0) >= (
+            config.stop_after or inf
+        ):
             report.closing(console, before, folder)
             return RunResult(folder, before)
         return Job(config, cfg, rule, plan, folder, static, console, alone, callbacks).run(before)
@@ -118,15 +124,15 @@ class Job:
         report.closing(self.console, ended, self.folder)
         return RunResult(self.folder, ended)
 
-    def _continue_from(self, before: dict[str, Any], history: int) -> Path | None:
+    def _continue_from(self, before: dict[str, Any], history: int, store: ClientStore | None) -> Path | None:
         """The newest good checkpoint; says what a user should know about continuing."""
-        path, notes = checkpoint.newest_good(self.folder / "checkpoints", history)
+        path, notes = fallback.newest_good(self.folder, history, store)
         if path is not None:
-            notes.append(f"continuing after round {int(path.stem.removeprefix('round-'))}")
+            notes.append(f"continuing after round {checkpoint.round_of(path)}")
             if changed := summary.changes(before, self.static):
                 notes.append(f"warning: begun with another program ({'; '.join(changed)})")
         for note in notes:
-            self.console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True)
+            self.console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True, markup=False)
         return path
 
     def _train(self, before: dict[str, Any]) -> dict[str, Any]:
@@ -134,16 +140,18 @@ class Job:
         config = self.config
         clients = assemble.load_federation(config)
         module = assemble.build_module(config, clients.facts)
-        start = self._continue_from(before, assemble.build_participation(config, clients).history)
-        workers = assemble.worker_count(config, self.alone)
         parameters = sum(p.numel() for p in module.parameters())
+        store = self._store(parameters)
+        start = self._continue_from(before, assemble.build_participation(config, clients).history, store)
+        workers = assemble.worker_count(config, self.alone)
         report.headline(self.console, self.static, parameters, workers, self.folder)
         title = f"{self.static['algorithm']} seed {config.seed}"
         live = self.console.is_terminal and self.alone
         last = min(config.stop_after or config.rounds, config.rounds)
         saver = checkpoint.RoundCheckpoint(
-            self.folder / "checkpoints", config.checkpoint.every, config.checkpoint.keep, last
-        )
+            self.folder / "checkpoints", config.checkpoint.every, config.checkpoint.keep, last, store,
+            config.checkpoint.sync,
+        )  # fmt: skip
         server = FedGM(self.rule, self.plan)
         callbacks: list[pl.Callback] = [
             server,
@@ -156,9 +164,8 @@ class Job:
             saver,
         ]
         trainer = assemble.build_trainer(config, callbacks, workers, self.log.loggers)
-        loop = assemble.fit(
-            config, trainer, module, clients, str(start) if start else None, self._store(parameters)
-        )
+        loop = assemble.fit(config, trainer, module, clients, str(start) if start else None, store)
+        self.log.require_folder()
         self.log.ensure_whole()
         if loop.diverged is None and last <= rounds_done(trainer) < config.rounds:
             return self._conclude("paused", None, loop.initial)
@@ -186,26 +193,29 @@ class Job:
         cost = require_room(self.folder, clients, 4 * parameters * vectors, versions)
         who = ", ".join(name for name, kept in keepers.items() if kept)
         self.console.print(f"  {who} keeps {cost}", highlight=False)
-        return ClientStore(self.folder / "checkpoints" / "clients", c.checkpoint.every, c.checkpoint.keep)
+        home, kept = self.folder / "checkpoints" / "clients", c.checkpoint
+        return ClientStore(home, kept.every, kept.keep, kept.sync)
 
     def _save_model(self, module: pl.LightningModule) -> None:
         """The global model after the last server step, in a format that carries no code."""
         from safetensors.torch import save
 
         tensors = {name: tensor.contiguous() for name, tensor in module.state_dict().items()}
-        write_atomically(self.folder / "model.safetensors", save(tensors))
+        write_atomically(self.folder / "model.safetensors", save(tensors), self.config.checkpoint.sync)
 
     def _conclude(self, status: str, reason: str | None, initial: dict[str, float]) -> dict[str, Any]:
         """Curves, summary, then the checkpoints go: a kill in between only repeats this."""
         own = rows.read(self.folder / "metrics.jsonl")
         clients = sum(row["cohort/clients"] or 0 for row in own)
         steps = sum(row["cohort/steps"] or 0 for row in own) / clients if clients else 0.0
-        more = {"initial": initial, "reason": reason, "local_steps": steps}
+        more: dict[str, Any] = {"initial": initial, "reason": reason, "local_steps": steps}
+        if status in summary.DONE:
+            more["digests"] = summary.digests(self.folder)
         board = scoreboard(self.static)
         drawn = {**self.static, **rows.summarise(own, board), **more, "status": status}
         title = f"{drawn['name']}: {drawn['algorithm']}, {drawn['schedule']} schedule"
         curves.draw(self.folder / "curves.png", own, self.plan.ends, title, report.caption(drawn), board)
-        ended = summary.write(self.folder, self.static, status, **more)
+        ended = summary.write(self.folder, self.static, status, self.config.checkpoint.sync, **more)
         if status in summary.DONE:
             checkpoint.discard(self.folder / "checkpoints")
         return ended
@@ -241,7 +251,7 @@ def _round_log(config: RunConfig, cfg: DictConfig, folder: Path, mark: str) -> R
     loggers = build_loggers(config.track, folder)
     if resolve_mode(config.track.mode) != "disabled":
         loggers.insert(0, WandbLogger(lambda: WandbRecord(config.track, folder, run_id, values)))
-    return RoundLog(folder / "metrics.jsonl", loggers, values)
+    return RoundLog(folder / "metrics.jsonl", loggers, values, config.checkpoint.sync)
 
 
 def _empty(folder: Path) -> None:
@@ -249,7 +259,7 @@ def _empty(folder: Path) -> None:
     for path in folder.iterdir():
         if path.name == "lock":
             continue
-        if path.is_dir():
+        if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink()

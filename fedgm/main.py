@@ -12,6 +12,7 @@ from rich.console import Console
 
 from fedgm import config
 from fedgm.errors import ConfigError, FedGMError
+from fedgm.starting import ready
 
 
 def task(cfg: DictConfig) -> dict[str, Any]:
@@ -20,6 +21,7 @@ def task(cfg: DictConfig) -> dict[str, Any]:
     from fedgm.tasks.metric import scoreboard
     from fedgm.track.wandb_run import in_sweep_agent
 
+    ready()
     hydra_config = HydraConfig.get()
     alone = hydra_config.mode != RunMode.MULTIRUN
     console = Console()
@@ -51,4 +53,7 @@ def task(cfg: DictConfig) -> dict[str, Any]:
 def main() -> None:
     """Compose with Hydra and run."""
     config.register()
-    hydra.main(version_base="1.3", config_path=str(config.conf_dir()), config_name="config")(task)()
+    try:
+        hydra.main(version_base="1.3", config_path=str(config.conf_dir()), config_name="config")(task)()
+    except KeyboardInterrupt:  # between two jobs, or while the result is drawn
+        raise SystemExit(130) from None

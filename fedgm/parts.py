@@ -11,17 +11,27 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from hydra.utils import get_object, instantiate
 
 from fedgm.errors import ConfigError
+from fedgm.protocols import lacks, promised
 
 NOT_PARAMETERS = ("name", "version", "channels_last")  # of the group, unless the target names them itself
 
 
-def build(node: Mapping[str, Any], key: str, offer: Mapping[str, Any] | None = None, **extra: Any) -> Any:
+def build(
+    node: Mapping[str, Any],
+    key: str,
+    offer: Mapping[str, Any] | None = None,
+    kind: type | None = None,
+    **extra: Any,
+) -> Any:
     """Check the values of ``node`` (found at ``key``) and call its target with them.
 
     ``extra`` is passed in any case, ``offer`` only as far as the target's signature names it. Nested
-    nodes with a ``_target_`` are built first, with the same offer.
+    nodes with a ``_target_`` are built first, with the same offer. ``kind`` is the protocol or class of the
+    part: a target that promises something else is not even called.
     """
     check(node, key, given={*extra, *(offer or {})})
+    if kind is not None:
+        _require_kind(kind, promised(target_of(node, key)), node, key)
     wanted = inspect.signature(get_object(str(node["_target_"]))).parameters
     extra |= {name: value for name, value in (offer or {}).items() if name in wanted}
     values = {k: v for k, v in node.items() if k not in NOT_PARAMETERS or k in wanted}
@@ -29,7 +39,10 @@ def build(node: Mapping[str, Any], key: str, offer: Mapping[str, Any] | None = N
         if isinstance(value, Mapping) and "_target_" in value:
             extra[name] = build(values.pop(name), f"{key}.{name}", offer)
     # Partial, then called here: Hydra would copy what is passed through it, and wrap what is raised.
-    return instantiate({**values, "_partial_": True}, _convert_="all")(**extra)
+    built = instantiate({**values, "_partial_": True}, _convert_="all")(**extra)
+    if kind is not None:
+        _require_kind(kind, built, node, key)
+    return built
 
 
 def check(node: Mapping[str, Any], key: str, given: set[str] | None = None) -> None:
@@ -57,6 +70,13 @@ def check(node: Mapping[str, Any], key: str, given: set[str] | None = None) -> N
             raise ConfigError(f"{key}.{name}", "(missing)", f"{target} needs it", hint)
 
 
+def _require_kind(kind: type, found: Any, node: Mapping[str, Any], key: str) -> None:
+    """Refuse a target that makes something else than this part."""
+    if missing := lacks(found, kind):
+        allowed = f"it makes no {kind.__name__}: {missing}"
+        raise ConfigError(f"{key}._target_", node["_target_"], allowed, f"an option of {key.split('.')[0]}")
+
+
 def target_of(node: Mapping[str, Any], key: str) -> Callable[..., Any]:
     """What ``_target_`` names."""
     name = node.get("_target_")
@@ -76,7 +96,12 @@ def _target(node: Mapping[str, Any], key: str) -> tuple[str, inspect.Signature, 
         hints = get_type_hints(target.__init__ if inspect.isclass(target) else target)
     except Exception:
         hints = {}  # a library's unreadable hints: its own errors must do
-    return str(name), inspect.signature(target), hints
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):
+        allowed = "a class or a function that says which parameters it takes"
+        raise ConfigError(f"{key}._target_", name, allowed, "the full dotted path of one") from None
+    return str(name), signature, hints
 
 
 def fits(value: object, hint: Any) -> bool:

@@ -5,15 +5,19 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from fedgm.errors import FedGMError
 from fedgm.lightning import DDPStrategy, Launcher, pl
 
 PR_SET_PDEATHSIG = 1
+LOST = 76  # exit code of a worker that only failed because another one ended
+PATIENCE = 3.0  # seconds in which the end of a worker that broke an exchange must be seen
 
 
 def share_out(costs: list[int], workers: int) -> list[list[int | None]]:
@@ -100,6 +104,10 @@ class ForkLauncher(Launcher):
             self._children.append(child)
         try:
             return function(*args, **kwargs)
+        except RuntimeError as error:
+            if said := self._lost_worker(error):
+                raise FedGMError(said) from None
+            raise
         finally:
             self._reap()
 
@@ -107,6 +115,21 @@ class ForkLauncher(Launcher):
         """End the other workers."""
         for child in self._children:
             os.kill(child, signum)
+
+    def _lost_worker(self, error: RuntimeError) -> str:
+        """Which worker's end broke the exchange that failed here, in words; empty if none did."""
+        deadline = time.monotonic() + PATIENCE
+        while _is_lost(error) and time.monotonic() < deadline:
+            for rank, child in enumerate(self._children, start=1):
+                ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                if ended is None or (ended.si_code == os.CLD_EXITED and ended.si_status == LOST):
+                    continue
+                if ended.si_code == os.CLD_EXITED:
+                    return f"worker {rank} failed, for the reason above; the same command continues"
+                memory = " (out of memory?)" if ended.si_status == signal.SIGKILL else ""
+                return f"worker {rank} was killed{memory}; the same command continues"
+            time.sleep(0.02)
+        return ""
 
     def _reap(self) -> None:
         """Leave no worker behind; after a success they have ended or are about to."""
@@ -136,9 +159,20 @@ def _work(
         os.environ["LOCAL_RANK"] = str(rank)
         function(*args, **kwargs)
         code = 0
-    except BaseException:
-        traceback.print_exc()
+    except FedGMError as error:
+        print(f"error: {error}", file=sys.stderr)
+    except BaseException as error:
+        if _is_lost(error):
+            code = LOST
+        else:
+            traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Whether an exchange failed because another worker has ended; gloo has no type of its own for it."""
+    words = ("gloo", "connection closed by peer", "connection reset", "broken pipe", "connection refused")
+    return isinstance(error, RuntimeError) and any(word in str(error).lower() for word in words)

@@ -17,6 +17,8 @@ from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 from rich.table import Table
 
+from fedgm.starting import ready
+
 GOOD = ("finished", "diverged", "paused")
 
 
@@ -72,6 +74,7 @@ class TolerantSweeper(BasicSweeper):
 
     def sweep(self, arguments: list[str]) -> Any:
         """Run all legal jobs, then say how each of them ended."""
+        ready()
         returns = super().sweep(arguments)
         jobs = [job for batch in returns for job in batch]
         own = _telling(

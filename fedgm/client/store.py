@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 
 from fedgm.client.rule import State
 from fedgm.errors import FedGMError
-from fedgm.files import write_atomically
+from fedgm.files import DamagedError, make_folder, read_sealed, sealed, write_atomically
 
 
 class Kept(NamedTuple):
@@ -66,33 +66,53 @@ class MemoryStore:
 class ClientStore:
     """Kept until no checkpoint can ask for it: ``keep`` checkpoints, each ``every`` rounds."""
 
-    def __init__(self, folder: Path, every: int = 1, keep: int = 2) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, every: int = 1, keep: int = 2, sync: bool = False) -> None:
+        self.folder, self.sync = folder, sync
         self._span = every * keep
 
     def load(self, client: int, before: int) -> State:
         """The client's state as round ``before`` finds it; empty if it has not taken part."""
-        older = [path for path in self._versions(client) if _round(path) < before]
+        older = [t for t in self._rounds(client) if t < before]
         if not older:
             return {}
         try:
-            return load_file(older[0])
-        except (OSError, SafetensorError) as error:
+            return self.read(client, older[0])
+        except (OSError, DamagedError, SafetensorError) as error:
             raise FedGMError(
-                f"the state of client {client} cannot be read ({older[0]}: {error}). Try rerun=true"
+                f"the state of client {client} cannot be read ({self._path(client, older[0])}: {error}). "
+                "The same command continues from a checkpoint whose states are whole"
             ) from None
+
+    def read(self, client: int, t: int) -> State:
+        """The state that a client kept after round ``t``, verified."""
+        path = self._path(client, t)
+        return load(read_sealed(path, _name(client, t)))
 
     def save(self, client: int, t: int, state: State) -> None:
         """Keep the state after round ``t``; drop what no checkpoint that may still be read asks for."""
-        path = self.folder / f"{client:08d}" / f"{t:06d}.safetensors"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, save(state))
-        for old in [p for p in self._versions(client) if _round(p) <= t - 1 - self._span][1:]:
-            old.unlink(missing_ok=True)
+        path = self._path(client, t)
+        make_folder(path.parent, self.sync)
+        write_atomically(path, sealed(save(state), _name(client, t)), self.sync)
+        for old in [past for past in self._rounds(client) if past <= t - 1 - self._span][1:]:
+            self._path(client, old).unlink(missing_ok=True)
 
-    def _versions(self, client: int) -> list[Path]:
+    def has(self, client: int, t: int) -> bool:
+        """Whether the client kept something after round ``t``."""
+        return self._path(client, t).exists()
+
+    def newest(self, until: int) -> dict[int, int]:
+        """For every client that has a state: the last round up to ``until`` after which it kept one."""
+        clients = [int(path.name) for path in self.folder.glob("*") if path.name.isdecimal()]
+        known = {client: [t for t in self._rounds(client) if t <= until] for client in clients}
+        return {client: rounds[0] for client, rounds in sorted(known.items()) if rounds}
+
+    def _path(self, client: int, t: int) -> Path:
+        return self.folder / _name(client, t)
+
+    def _rounds(self, client: int) -> list[int]:
         """Newest first."""
-        return sorted((self.folder / f"{client:08d}").glob("[0-9]*.safetensors"), reverse=True)
+        names = [path.stem for path in (self.folder / f"{client:08d}").glob("*.safetensors")]
+        return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
 
 
 def require_room(folder: Path, clients: int, bytes_each: int, versions: int) -> str:
@@ -111,5 +131,5 @@ def _below(state: State, prefix: str) -> State:
     return {name.removeprefix(prefix): v for name, v in state.items() if name.startswith(prefix)}
 
 
-def _round(path: Path) -> int:
-    return int(path.stem)
+def _name(client: int, t: int) -> str:
+    return f"{client:08d}/{t:06d}.safetensors"

@@ -136,7 +136,8 @@ def _fork(channel: socket.socket, overrides: list[str], log: str) -> int:
         with suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("500")
         Path(log).parent.mkdir(parents=True, exist_ok=True)
-        out, nothing = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), os.open(os.devnull, os.O_RDONLY)
+        out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW)
+        nothing = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((nothing, 0), (out, 1), (out, 2)):
             os.dup2(source, target)
         code = _run(overrides)

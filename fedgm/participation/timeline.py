@@ -1,6 +1,7 @@
 """A Gantt picture of the virtual clock: who worked when, on which model, and what became of it."""
 
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from fedgm.files import write_atomically
 from fedgm.participation.clock import Interval, Outcome
 from fedgm.participation.event import Event
 
@@ -56,7 +58,9 @@ def draw_timeline(
     note += f", {slots} at a time; a vertical line is a server step ({m} update{'s' if m > 1 else ''})"
     axes.set_title(title, loc="left", fontsize=13, fontweight="bold", color=INK, pad=26)
     axes.annotate(note, (0, 1), (0, 8), "axes fraction", "offset points", fontsize=9.5, color=MUTED)
-    figure.savefig(path)
+    picture = BytesIO()
+    figure.savefig(picture, format=Path(path).suffix.removeprefix(".") or "png")
+    write_atomically(Path(path), picture.getbuffer())  # replaces a link instead of following it
 
 
 def _height(shown: Sequence[int]) -> float:

@@ -33,11 +33,15 @@ def read(path: Path) -> list[RunRecord]:
         return [record for file in sorted(path.rglob("*.jsonl")) for record in read(file)]
     try:
         head, *runs = [json.loads(line) for line in path.read_text().splitlines()]
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FedGMError(f"{path}: stored results cannot be read ({error})") from None
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise FedGMError(f"{path}: not a file of stored results (it does not begin with '{FORMAT}')")
-    return [_record(run, head["config"]) for run in runs]
+    try:
+        return [_record(run, head["config"]) for run in runs]
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise FedGMError(f"{path}: stored results are damaged ({reason}). Try `git checkout` of it") from None
 
 
 def _most_common(configs: list[dict[str, Any]]) -> dict[str, Any]:

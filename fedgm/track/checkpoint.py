@@ -1,4 +1,4 @@
-"""Checkpoints that are whole or absent, and the way back to the newest good one."""
+"""Checkpoints that are whole or absent; :mod:`fedgm.track.fallback` finds the newest good one."""
 
 import io
 import shutil
@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 
 from fedgm.client.rule import State
+from fedgm.client.store import ClientStore
 from fedgm.client.weights import FlatWeights, Snapshot
-from fedgm.files import write_atomically
+from fedgm.files import make_folder, read_sealed, sealed, write_atomically
 from fedgm.lightning import Checkpoint, TorchCheckpointIO, pl
 from fedgm.loop import FederatedLoop, rounds_done
 
@@ -20,19 +21,22 @@ SHARED = "shared."  # before the names of a client rule's vectors in the files o
 class AtomicCheckpointIO(TorchCheckpointIO):
     """Writes beside the target and replaces it; never unpickles more than tensors and plain containers."""
 
+    def __init__(self, sync: bool = False) -> None:
+        self.sync = sync
+
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None
     ) -> None:
         """A kill leaves the old state or the new one."""
         target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent, self.sync)
         content = io.BytesIO()
         torch.save(checkpoint, content)  # to memory: of a full disk torch makes an obscure RuntimeError
-        write_atomically(target, content.getbuffer())
+        write_atomically(target, sealed(content.getbuffer(), target.name), self.sync)
 
     def load_checkpoint(self, path: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Tensors and plain containers only."""
-        return torch.load(path, map_location="cpu", weights_only=True)
+        return read_checkpoint(Path(path))
 
 
 class RoundCheckpoint(Checkpoint):
@@ -41,21 +45,34 @@ class RoundCheckpoint(Checkpoint):
     As a Checkpoint it comes last, so that it holds what the other callbacks have counted in the round.
     """
 
-    def __init__(self, folder: Path, every: int, keep: int, rounds: int) -> None:
+    def __init__(
+        self, folder: Path, every: int, keep: int, rounds: int, store: ClientStore | None = None,
+        sync: bool = False,
+    ) -> None:  # fmt: skip
         self.folder, self.every, self.keep, self.rounds = folder, every, keep, rounds
+        self.store, self.sync = store, sync
+        self.states: dict[int, int] = {}  # client -> the last round after which it kept a state
+
+    def state_dict(self) -> dict[str, Any]:
+        """Which client states belong to the checkpoint: one that is gone must be noticed."""
+        return {"states": dict(self.states)}
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Bring back the past models of the round that the run continues after, or keep x_0."""
         loop, t = trainer.fit_loop, rounds_done(trainer)
+        self.states = self.store.newest(until=t) if self.store else {}
         if not isinstance(loop, FederatedLoop) or loop.history.length == 1:
             return
         for path in past_models(self.folder, t, loop.history.length):
-            loop.history.push(*_read_model(path))
+            loop.history.push(*read_model(path))
         self._keep_model(trainer, FlatWeights(pl_module).read(), loop.shared, t)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Last in the round, when the row is written: the rows of a checkpoint are always there."""
         loop, t = trainer.fit_loop, rounds_done(trainer)
+        if isinstance(loop, FederatedLoop) and self.store:
+            took_part = (task.client for task in loop.participation.tasks(t))
+            self.states |= {client: t for client in took_part if self.store.has(client, t)}
         if isinstance(loop, FederatedLoop) and loop.history.length > 1:
             self._keep_model(trainer, loop.history[0], loop.shared, t)
             oldest = t - self.every * (self.keep + 1) - loop.history.length
@@ -69,9 +86,10 @@ class RoundCheckpoint(Checkpoint):
     def _keep_model(self, trainer: pl.Trainer, model: Snapshot, shared: State, t: int) -> None:
         """Write x_t once, with what a client fetches beside it; later checkpoints refer to it."""
         if trainer.is_global_zero:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder, self.sync)
             named = {f"{SHARED}{name}": value.contiguous() for name, value in shared.items()}
-            write_atomically(_model_file(self.folder, t), save(model._asdict() | named))
+            path = _model_file(self.folder, t)
+            write_atomically(path, sealed(save(model._asdict() | named), path.name), self.sync)
 
 
 def past_models(folder: Path, t: int, history: int) -> list[Path]:
@@ -83,36 +101,28 @@ def _model_file(folder: Path, t: int) -> Path:
     return folder / f"model-{t:06d}.safetensors"
 
 
-def _read_model(path: Path) -> tuple[Snapshot, State]:
-    stored = load_file(path)
+def read_model(path: Path) -> tuple[Snapshot, State]:
+    """A past model, verified."""
+    stored = load(read_sealed(path, path.name))
     shared = {name.removeprefix(SHARED): stored.pop(name) for name in list(stored) if name.startswith(SHARED)}
     return Snapshot(**stored), shared
 
 
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """A checkpoint, verified; tensors and plain containers only."""
+    content = io.BytesIO(read_sealed(path, path.name))
+    return torch.load(content, map_location="cpu", weights_only=True)
+
+
 def checkpoints(folder: Path) -> list[Path]:
     """All of a run, newest first."""
-    return sorted(folder.glob("round-*.ckpt"), reverse=True)
+    found = [path for path in folder.glob("round-*.ckpt") if path.stem.removeprefix("round-").isdecimal()]
+    return sorted(found, key=round_of, reverse=True)
 
 
-def newest_good(folder: Path, history: int = 1) -> tuple[Path | None, list[str]]:
-    """The newest checkpoint that can be read, and what is to be said about damaged ones."""
-    notes: list[str] = []
-    for path in checkpoints(folder):
-        try:
-            torch.load(path, map_location="cpu", weights_only=True)
-            for past in past_models(folder, int(path.stem.removeprefix("round-")), history):
-                _read_model(past)
-        except (PermissionError, MemoryError):
-            raise  # says nothing about the file
-        except Exception as error:
-            reason = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
-            notes.append(f"checkpoint {path.name} is damaged ({reason}): using the one before")
-            path.replace(path.with_suffix(".damaged"))
-            continue
-        return path, notes
-    if notes:
-        notes.append("no checkpoint can be read: starting from round 1")
-    return None, notes
+def round_of(path: Path) -> int:
+    """The round after which a checkpoint was written."""
+    return int(path.stem.removeprefix("round-"))
 
 
 def discard(folder: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from fedgm.errors import FedGMError
-from fedgm.files import write_atomically
+from fedgm.files import make_folder, write_atomically
 from fedgm.track.identity import NOT_IDENTITY, identity, number
 
 LABEL_LENGTH = 60
@@ -45,10 +45,10 @@ def locate(cfg: DictConfig, overrides: Iterable[str]) -> Path:
     return run / f"seed={cfg.seed}"
 
 
-def create(folder: Path) -> None:
+def create(folder: Path, sync: bool = False) -> None:
     """Make the folder, or say why that cannot be."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, sync)
         probe = folder / f".probe-{os.getpid()}"
         probe.touch()
         probe.unlink()
@@ -60,9 +60,9 @@ def create(folder: Path) -> None:
         ) from None
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: Any, sync: bool = False) -> None:
     """Readable JSON, atomically; what is not a finite number becomes null."""
-    write_atomically(path, json.dumps(_finite(value), indent=2, allow_nan=False) + "\n")
+    write_atomically(path, json.dumps(_finite(value), indent=2, allow_nan=False) + "\n", sync)
 
 
 def _finite(value: Any) -> Any:
@@ -75,8 +75,9 @@ def _finite(value: Any) -> Any:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The content, or None where there is no readable file."""
+    """The content, or None where there is no readable file, or where it holds something else than keys."""
     try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError):
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
         return None
+    return found if isinstance(found, dict) else None

@@ -14,6 +14,8 @@ from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
+from fedgm.track.contents import contents
+
 # What cannot change a bit of a result. Seeds have folders of their own; `paper_*`, `winners` and `best` only
 # fill other keys, which count; `figure` only says what is drawn; of the profile only the name counts, because
 # captions show it.
@@ -68,6 +70,8 @@ def identity(cfg: DictConfig) -> str:
     values["profile"] = values["profile"]["name"]
     local = values["local"]  # optimisers that were not chosen say nothing about the run
     local["optimizers"] = {local["optimizer"]: local["optimizers"].get(local["optimizer"])}
+    if found := contents(values):  # a run without files of its own has the hash that it always had
+        values["contents"] = found
     for key, implied in ADDED.items():
         if _get(values, key) == implied:
             _pop(values, key)

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from fedgm.errors import RunLockedError
+from fedgm.errors import FedGMError, RunLockedError
+from fedgm.files import no_link
 
 BEAT = 5.0  # seconds between heartbeats
 STALE = 60.0  # a lock without heartbeat for so long belongs to nobody
@@ -23,7 +24,8 @@ def is_alive(folder: Path) -> bool:
     if not _beats(path):
         return False
     who = _content(path)
-    return who.get("host") != socket.gethostname() or _exists(int(who.get("pid", 0)))
+    pid = who.get("pid")
+    return who.get("host") != socket.gethostname() or (isinstance(pid, int) and _exists(pid))
 
 
 def _beats(path: Path) -> bool:
@@ -41,7 +43,7 @@ def _exists(pid: int) -> bool:
         return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except PermissionError:
         return True
-    except (OSError, ValueError):
+    except (OSError, ValueError, OverflowError):
         return False
 
 
@@ -71,7 +73,9 @@ def locked(folder: Path) -> Generator[None]:
 def _acquire(path: Path) -> IO[str]:
     """An open, locked lock file that is still the one in the folder."""
     while True:
-        file = path.open("a+")
+        if path.is_symlink():
+            raise FedGMError(f"{path} is a symbolic link: it would be emptied where it leads. Remove it")
+        file = open(path, "a+", opener=no_link)  # noqa: SIM115 - held until the run ends
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -104,7 +108,7 @@ def _content(path: Path) -> dict[str, Any]:
     """Who holds the lock, as far as it has been written."""
     try:
         found = json.loads(path.read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -114,5 +118,5 @@ def _holder(path: Path) -> str:
         who = _content(path)
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(who["since"]))
         return f"process {who['pid']} on {who['host']} since {since}"
-    except (TypeError, KeyError):
+    except (TypeError, KeyError, ValueError, OverflowError, OSError):
         return "another process"

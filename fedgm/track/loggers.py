@@ -1,5 +1,6 @@
 """Where rows go besides metrics.jsonl: Lightning's own Logger interface, W&B among them."""
 
+import re
 import shutil
 from argparse import Namespace
 from collections.abc import Callable, Mapping
@@ -7,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from fedgm.config import Track
-from fedgm.errors import ConfigError
+from fedgm.errors import ConfigError, require
 from fedgm.events import StageEnd
 from fedgm.lightning import Logger, rank_zero_only
 from fedgm.parts import build
 from fedgm.track.wandb_run import WandbRecord
+
+TAKEN = ("checkpoints", "wandb")  # folders of a run that are not loggers'
 
 
 class WandbLogger(Logger):
@@ -73,13 +76,17 @@ class WandbLogger(Logger):
 
 def build_loggers(track: Track, folder: Path) -> list[Logger]:
     """The loggers of ``track.loggers``, each with a folder of its own that every start writes whole."""
+    for name in track.loggers:  # its folder is emptied: it must be its own
+        plain = re.fullmatch(r"[A-Za-z_][\w-]*", name) and name not in TAKEN
+        allowed = f"a plain word other than {', '.join(TAKEN)}"
+        require(bool(plain), "track.loggers", name, allowed, "track.loggers.mine")
     return [_build(name, node, folder / name) for name, node in track.loggers.items()]
 
 
 def _build(name: str, node: Mapping[str, Any], home: Path) -> Logger:
     shutil.rmtree(home, ignore_errors=True)  # the stored rows are replayed into it
     try:
-        return build(node, f"track.loggers.{name}", offer={"save_dir": str(home)})
+        return build(node, f"track.loggers.{name}", offer={"save_dir": str(home)}, kind=Logger)
     except ModuleNotFoundError as error:
         reason = f"it needs a package that is not installed ({str(error).splitlines()[0].rstrip('.')})"
         raise ConfigError("track", name, reason, f"pip install 'fedgm[{name}]', or track=csv") from None

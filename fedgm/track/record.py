@@ -3,14 +3,15 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 import yaml
 
 from fedgm.tasks.metric import Scoreboard, scoreboard
-from fedgm.track import rows
-from fedgm.track.folder import read_json
+from fedgm.track import rows, summary
 from fedgm.track.lock import is_alive
 from fedgm.track.rows import Row
+from fedgm.trust import text_of
 
 DONE = ("finished", "diverged")
 # Of the summary: what tells a run apart, how it ended, and with which program.
@@ -72,21 +73,25 @@ def from_folder(folder: Path) -> RunRecord | None:
 
 def with_rows(folder: Path) -> tuple[RunRecord, list[Row]] | None:
     """The record and every row, with what a clock says; None where there is none that can be read."""
-    known = read_json(folder / "summary.json")
-    if not isinstance(known, dict) or not {"hash", "seed", "status"} <= set(known):
+    known = summary.read(folder)
+    if any(known.get(key) is None for key in ("hash", "seed", "status")):
         return None
     facts = {key: known.get(key) for key in FACTS}
     if facts["status"] == "running" and not is_alive(folder):
         facts["status"] = "killed"  # the same command continues it
     own = rows.read(folder / "metrics.jsonl")
+    if facts["status"] in DONE and facts["rounds_done"] not in (None, len(own)):
+        facts["status"] = "damaged"  # its command says what is missing, and what to type
     facts["rounds_done"] = len(own)
     return RunRecord(facts, configuration(folder), _measured(own), folder), own
 
 
 def below(output_dir: Path) -> list[RunRecord]:
-    """All runs below a folder; what cannot be read is left out."""
-    found = (from_folder(path.parent) for path in sorted(output_dir.rglob("summary.json")))
-    return [record for record in found if record is not None]
+    """All runs below a folder; what cannot be read is left out, with a warning."""
+    found = {path.parent: from_folder(path.parent) for path in sorted(output_dir.rglob("summary.json"))}
+    if lost := [str(folder) for folder, record in found.items() if record is None]:
+        warn(f"left out, because summary.json is damaged: {', '.join(lost)}", stacklevel=2)
+    return [record for record in found.values() if record is not None]
 
 
 def _measured(own: list[Row]) -> list[Row]:
@@ -104,8 +109,8 @@ def _measured(own: list[Row]) -> list[Row]:
 def configuration(folder: Path) -> dict[str, Any]:
     """config.yaml with dotted keys."""
     try:
-        content = yaml.safe_load((folder / "config.yaml").read_text())
-    except (OSError, yaml.YAMLError):
+        content = yaml.safe_load(text_of(folder / "config.yaml"))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return {}
     if not isinstance(content, dict):
         return {}

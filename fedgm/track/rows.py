@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,33 @@ LAST = 10  # evaluations behind the mean that judges a run
 
 
 def read(path: Path) -> list[Row]:
-    """All whole rows; a last line cut off by a kill is left out."""
-    if not path.exists():
+    """Rows of rounds 1, 2, 3 ... as far as they are whole: up to a cut, garbled, missing or double line."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError:
         return []
     rows: list[Row] = []
-    for line in path.read_text().splitlines():
+    for number, line in enumerate(lines, start=1):
         try:
-            rows.append(json.loads(line))
-        except ValueError:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
             break
+        if not _is_row(row, number):
+            break
+        rows.append(row)
     return rows
+
+
+def _is_row(row: Any, number: int) -> bool:
+    """Whether it is the row of that round; a damaged file can hold any JSON."""
+    if not isinstance(row, dict) or row.get("round") != number or isinstance(row["round"], bool):
+        return False
+    return all(value is None or is_number(value) for value in row.values())
+
+
+def is_number(value: Any) -> bool:
+    """A finite number; JSON's true is one to Python, and its Infinity and NaN are none that we write."""
+    return type(value) in (int, float) and -sys.float_info.max <= value <= sys.float_info.max
 
 
 def dump(row: Row) -> str:

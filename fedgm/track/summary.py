@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from fedgm.config import RunConfig
+from fedgm.errors import FedGMError
+from fedgm.files import digest
 from fedgm.server import Plan, ServerRule
 from fedgm.tasks.metric import Scoreboard, scoreboard
-from fedgm.track import rows
+from fedgm.track import rows, shape
 from fedgm.track.folder import read_json, write_json
 from fedgm.winners import origin
 
 PACKAGES = ("fedgm", "torch", "pytorch-lightning", "hydra-core", "wandb", "numpy")
 DONE = ("finished", "diverged")
+RESULTS = ("metrics.jsonl", "model.safetensors")  # without which a run is not done
 WELL = (*DONE, "paused")  # ends that nobody has to look after
 
 
@@ -46,22 +49,54 @@ def describe(
     }
 
 
-def write(folder: Path, static: dict[str, Any], status: str, **more: Any) -> dict[str, Any]:
+def write(
+    folder: Path, static: dict[str, Any], status: str, sync: bool = False, **more: Any
+) -> dict[str, Any]:
     """Write the summary with what the rows say by now, and return it."""
     own = rows.read(folder / "metrics.jsonl")
     summary = {**static, "status": status, **rows.summarise(own, scoreboard(static)), **more}
-    write_json(folder / "summary.json", summary)
+    write_json(folder / "summary.json", summary, sync)
     return summary
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """The summary, or nothing."""
-    return read_json(folder / "summary.json") or {}
+    """The summary, or nothing where there is none, or a damaged one."""
+    found = read_json(folder / "summary.json") or {}
+    return found if shape.is_summary(found) else {}
+
+
+def is_damaged(folder: Path) -> bool:
+    """Whether there is a summary that cannot be used."""
+    return (folder / "summary.json").exists() and not read(folder)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Checksums of a run's results, as far as they are there."""
+    paths = [folder / name for name in RESULTS]
+    return {path.name: digest(path.read_bytes()) for path in paths if path.is_file()}
+
+
+def require_whole(folder: Path, done: dict[str, Any]) -> None:
+    """A run that is done has its results: else it is refused, because only the user knows where they went."""
+    now, known = digests(folder), done.get("digests") or {}
+    lost = [name for name in RESULTS if name not in now]
+    lost += [
+        f"{name} (changed)" for name in RESULTS if name in now and known.get(name, now[name]) != now[name]
+    ]
+    count = len(rows.read(folder / "metrics.jsonl"))
+    if not lost and done.get("rounds_done") not in (None, count):
+        lost = [f"metrics.jsonl (changed: it has {count} rows)"]
+    if lost:
+        raise FedGMError(
+            f"{folder}: the run is {done['status']}, but damaged: {', '.join(lost)} "
+            f"{'is' if len(lost) == 1 else 'are'} no longer there as written. "
+            "Put it back, or type rerun=true to run it again"
+        )
 
 
 def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """What differs between the program that began a run and the one that continues it."""
-    old, new = before.get("versions", {}), now["versions"]
+    old, new = before.get("versions") or {}, now["versions"]
     notes = [f"{k} {old.get(k)} -> {new[k]}" for k in new if old.get(k) != new[k]]
     if before.get("commit") != now["commit"]:
         notes.append(f"commit {before.get('commit')} -> {now['commit']}")

@@ -64,3 +64,44 @@ def test_a_fixed_split_seed_is_not_taken_for_the_runs_own():
     assert identity.identity(follows) != identity.identity(fixed)
     with pytest.raises(Exception, match=r"data\.seed=-1"):
         config.validate(config.compose(["data.seed=-1"]))
+
+
+def mark(*words: str) -> str:
+    return identity.identity(config.compose(words))
+
+
+def test_the_contents_of_a_data_file_are_part_of_the_run(tmp_path):
+    path = tmp_path / "own.npz"
+    words = ("data=npz", f"data.path={path}")
+    absent = mark(*words)
+    path.write_bytes(b"one")
+    first = mark(*words)
+    path.write_bytes(b"two")  # of equal size
+    second = mark(*words)
+    path.write_bytes(b"one")
+    assert len({absent, first, second}) == 3
+    assert mark(*words) == first
+    assert mark(*words, f"data.source.path={path}") == first  # what is read, however it was named
+    path.unlink()
+    assert mark(*words) == absent
+
+
+def test_the_contents_of_a_file_of_speeds_are_part_of_the_run(tmp_path):
+    path = tmp_path / "speeds.txt"
+    path.write_text("1\n2\n")
+    words = ("participation=event", f"participation.speeds={path}")
+    first = mark(*words)
+    path.write_text("1\n3\n")
+    assert mark(*words) != first
+
+
+def test_of_a_folder_of_texts_the_files_that_are_read_count(tmp_path):
+    (tmp_path / "a.txt").write_text("to be")
+    words = ("data=text", f"data.path={tmp_path}")
+    first = mark(*words)
+    (tmp_path / "notes.md").write_text("not read")
+    assert mark(*words) == first
+    (tmp_path / "a.txt").rename(tmp_path / "b.txt")  # another order of clients
+    second = mark(*words)
+    (tmp_path / "b.txt").write_text("or not")
+    assert len({first, second, mark(*words)}) == 3

@@ -212,3 +212,29 @@ def test_a_damaged_folder_is_no_record(planned):
         (job.folder / "summary.json").write_text(text)
         assert record.from_folder(job.folder) is None
     assert Results(planned).state(job) == "waiting"
+
+
+def test_damaged_folders_are_run_again_and_stop_nothing(planned):
+    results = Results(planned)
+    for job in planned.jobs:
+        store(job, [0.5] * 10)
+    assert all(results.is_through(job, job.rounds) for job in planned.jobs)
+    first, second, third, *others = planned.jobs
+    (first.folder / "summary.json").write_text('[{"status": "finished"}]')
+    (second.folder / "metrics.jsonl").write_bytes(b"\xff\n")
+    known = json.loads((third.folder / "summary.json").read_text())
+    (third.folder / "summary.json").write_text(json.dumps({**known, "rounds_done": 30}))
+    (third.folder / "metrics.jsonl").unlink()
+    assert [results.is_through(job, job.rounds) for job in (first, third)] == [False, False]
+    assert [results.state(job) for job in (first, third)] == ["waiting", "damaged"]
+    assert results.rounds(first) == results.rounds(third) == 0
+    assert len(ranking(results)) == len(others)
+    targets(results)
+
+
+@pytest.mark.parametrize("line", ["[]", "3", '{"no": 1}', '{"evaluations": 3, "config": [], "without": {}}'])
+def test_a_damaged_archive_is_called_damaged(tmp_path, line):
+    path = tmp_path / "stored.jsonl"
+    path.write_text(json.dumps({"format": archive.FORMAT, "config": {}}) + "\n" + line + "\n")
+    with pytest.raises(FedGMError, match="stored results are damaged"):
+        archive.read(path)

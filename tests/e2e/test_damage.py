@@ -1,0 +1,123 @@
+"""A damaged checkpoint, past model, client state or row is never used: the run falls back and says so."""
+
+import shutil
+
+import pytest
+import torch
+from commands import TINY, result, run_folder
+
+import fedgm
+from fedgm.files import DamagedError, read_sealed, sealed
+from fedgm.track import checkpoint, fallback
+
+# Few clients, so that each takes part again with what it kept before; stale ones need past models.
+RUN = (
+    *TINY, "rounds=6", "clients.count=6", "clients.per_round=3", "local.unit=steps", "local.epochs=1",
+    "client=scaffold", "participation=autonomous", "participation.delay=3", "participation.epochs=[1,1]",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def never_stopped(tmp_path_factory):
+    home = tmp_path_factory.mktemp("reference")
+    fedgm.run([*RUN, f"output_dir={home}"])
+    return result(home)
+
+
+@pytest.fixture(scope="module")
+def paused(tmp_path_factory):
+    """After round 4, with the checkpoints of rounds 3 and 4; to be copied, not used."""
+    home = tmp_path_factory.mktemp("paused")
+    fedgm.run([*RUN, "stop_after=4", f"output_dir={home}"])
+    return home
+
+
+@pytest.fixture
+def home(paused, tmp_path):
+    return shutil.copytree(paused, tmp_path / "out")
+
+
+def flip(path, place=0.5):
+    data = bytearray(path.read_bytes())
+    data[int(place * (len(data) - 1))] ^= 1
+    path.write_bytes(data)
+
+
+def swap(one, other):
+    first = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(first)
+
+
+def newest_state(folder):
+    """Kept after round 4, so the checkpoint of round 3 does not need it."""
+    return min((folder / "clients").glob("*/000004.safetensors"))
+
+
+def no_checkpoint(folder):
+    path = folder / "round-000004.ckpt"
+    torch.save({"state_dict": [1, 2]}, path)  # as files without a seal are still read
+
+
+DAMAGE = {
+    "first byte": lambda folder: flip(folder / "round-000004.ckpt", 0),
+    "checksum": lambda folder: flip(folder / "round-000004.ckpt", 0.0002),
+    "weights": lambda folder: flip(folder / "round-000004.ckpt", 0.5),
+    "last byte": lambda folder: flip(folder / "round-000004.ckpt", 1),
+    "other content": no_checkpoint,
+    "a past checkpoint": lambda folder: shutil.copy(
+        folder / "round-000003.ckpt", folder / "round-000004.ckpt"
+    ),
+    "past model": lambda folder: flip(folder / "model-000003.safetensors"),
+    "client state": lambda folder: flip(newest_state(folder)),
+    "client state gone": lambda folder: newest_state(folder).unlink(),
+    "client states swapped": lambda folder: swap(
+        *sorted((folder / "clients").glob("*/000004.safetensors"))[:2]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_it_falls_back_to_the_checkpoint_before(home, never_stopped, capsys, damage):
+    DAMAGE[damage](run_folder(home) / "checkpoints")
+    fedgm.run([*RUN, f"output_dir={home}"])
+    printed = capsys.readouterr().out
+    assert "checkpoint round-000004.ckpt is damaged (" in printed
+    assert "continuing after round 3\n" in printed
+    assert result(home) == never_stopped
+
+
+def test_files_of_older_versions_are_read_without_a_seal(home, never_stopped, capsys):
+    folder = run_folder(home) / "checkpoints"
+    for path in [*folder.glob("*.ckpt"), *folder.glob("*.safetensors"), *folder.glob("clients/*/*")]:
+        name = path.name if path.parent == folder else f"{path.parent.name}/{path.name}"
+        path.write_bytes(read_sealed(path, name))
+    for path in folder.glob("*.ckpt"):
+        content = torch.load(path, weights_only=True)  # plain files again
+        content["callbacks"] = {"FedGM": content["callbacks"]["FedGM"]}
+        torch.save(content, path)
+    fedgm.run([*RUN, f"output_dir={home}"])
+    assert "continuing after round 4\n" in capsys.readouterr().out
+    assert result(home) == never_stopped
+
+
+def test_a_seal_belongs_to_content_and_name(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(sealed(b"content", "a"))
+    assert read_sealed(path, "a") == b"content"
+    with pytest.raises(DamagedError, match="the checksum of b is wrong"):
+        read_sealed(path, "b")
+
+
+def test_what_is_put_aside_makes_room_and_other_names_are_no_checkpoints(tmp_path):
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    (folder / "round-abc.ckpt").write_text("")
+    (folder / "round-000002.ckpt").mkdir()
+    (folder / "round-000002.damaged").mkdir()
+    (folder / "round-000002.damaged" / "inside").write_text("")
+    assert [path.name for path in checkpoint.checkpoints(folder)] == ["round-000002.ckpt"]
+    found, notes = fallback.newest_good(tmp_path)
+    assert found is None
+    assert "starting from round 1" in notes[-1]
+    assert not checkpoint.checkpoints(folder)

@@ -1,0 +1,111 @@
+"""Folders that vanish under a run, and results that vanish after it: said, with an exit code."""
+
+import json
+import shutil
+
+import pytest
+from commands import TINY, read_summary, result, run_folder
+
+import fedgm
+from fedgm.config import stored
+from fedgm.errors import FedGMError
+from fedgm.lightning import pl
+
+RUN = (*TINY, "rounds=3", "clients.count=6", "local.unit=steps", "local.epochs=1")
+
+
+class Remove(pl.Callback):
+    """Removes the output folder at the start of a round, or after the last."""
+
+    def __init__(self, home, t):
+        self.home, self.t = home, t
+
+    def on_train_epoch_start(self, trainer, pl_module):
+        if trainer.current_epoch + 1 == self.t:
+            shutil.rmtree(self.home)
+
+    def on_train_end(self, trainer, pl_module):
+        if trainer.current_epoch + 1 == self.t:
+            shutil.rmtree(self.home)
+
+
+@pytest.mark.parametrize("t", [1, 2, 4])
+def test_a_folder_removed_during_a_run_is_an_error(tmp_path, t):
+    with pytest.raises(FedGMError, match=r"metrics\.jsonl was removed or replaced .* starts the run again"):
+        fedgm.run([*RUN, f"output_dir={tmp_path / 'out'}"], callbacks=[Remove(tmp_path / "out", t)])
+
+
+def test_on_the_command_line_it_has_an_exit_code(commands, tmp_path):
+    home = tmp_path / "out"
+    command = commands.start(home, *RUN, "rounds=400")
+    command.until_row(2)
+    home.rename(tmp_path / "gone")  # at once: the run writes while files are removed one by one
+    assert command.wait() == 1, command.text
+    assert "was removed or replaced" in command.words
+    assert "Traceback" not in command.text
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    home = tmp_path_factory.mktemp("finished")
+    fedgm.run([*RUN, f"output_dir={home}"])
+    return home
+
+
+def emptied(path):
+    path.write_bytes(b"")
+
+
+def flipped(path):
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), emptied, flipped])
+@pytest.mark.parametrize("name", ["metrics.jsonl", "model.safetensors"])
+def test_a_finished_run_without_its_results_is_not_done(finished, tmp_path, name, damage):
+    home = shutil.copytree(finished, tmp_path / "out")
+    damage(run_folder(home) / name)
+    with pytest.raises(FedGMError, match=rf"the run is finished, but damaged: {name}.*type rerun=true"):
+        fedgm.run([*RUN, f"output_dir={home}"])
+    fedgm.run([*RUN, "rerun=true", f"output_dir={home}"])
+    assert result(home) == result(finished)
+
+
+def test_a_finished_run_of_an_older_version_is_done_by_the_number_of_its_rows(finished, tmp_path, capsys):
+    home = shutil.copytree(finished, tmp_path / "out")
+    known = read_summary(home)
+    del known["digests"]
+    (run_folder(home) / "summary.json").write_text(json.dumps(known))
+    fedgm.run([*RUN, f"output_dir={home}"])
+    assert "already done" in capsys.readouterr().out
+    path = run_folder(home) / "metrics.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
+    with pytest.raises(FedGMError, match="it has 2 rows"):
+        fedgm.run([*RUN, f"output_dir={home}"])
+
+
+def test_a_yaml_in_ones_own_folder_is_the_command_line_and_its_result_is_not(commands, tmp_path):
+    (tmp_path / "conf" / "algorithm").mkdir(parents=True)
+    own = "name: own\n_target_: own_rule.Own\neta: 1.0\nbeta: 0.9\nnu: 0.9\n"
+    (tmp_path / "conf" / "algorithm" / "own.yaml").write_text(own)
+    words = ("--config-dir", str(tmp_path / "conf"), "algorithm=own")
+    command = commands.run(tmp_path / "out", *words, *RUN)
+    assert command.code == 0, command.text
+    folder = run_folder(tmp_path / "out")
+    with pytest.raises(FedGMError, match=r"algorithm\._target_=own_rule\.Own .* Try trust=\[own_rule\]"):
+        stored(folder)
+    assert stored(folder, ["own_rule"]).algorithm.name == "own"
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"status": ["finished"]}', '{"status": 3}'])
+def test_a_damaged_summary_is_said_and_the_run_is_done_again(finished, tmp_path, capsys, text):
+    home = shutil.copytree(finished, tmp_path / "out")
+    (run_folder(home) / "summary.json").write_text(text)
+    fedgm.run([*RUN, f"output_dir={home}"])
+    printed = capsys.readouterr().out
+    assert "summary.json is damaged" in printed
+    assert "starting from round 1" in printed
+    assert result(home) == result(finished)
+    assert read_summary(home)["status"] == "finished"

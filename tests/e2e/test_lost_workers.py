@@ -1,0 +1,50 @@
+"""A worker that is killed, and Ctrl-C before anything has begun: a line each, no traceback."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from commands import TINY, read_summary, result
+
+import fedgm
+
+RUN = (*TINY, "rounds=40", "clients.count=6", "clients.per_round=3", "local.unit=steps", "local.epochs=1")
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_a_killed_worker_is_named_and_the_run_continues(commands, tmp_path, workers):
+    command = commands.start(tmp_path / "out", *RUN, f"trainer.workers={workers}")
+    command.until_row(2)
+    os.kill(min(command.children()), signal.SIGKILL)
+    assert command.wait() == 1, command.text
+    assert "error: worker 1 was killed (out of memory?); the same command continues\n" in command.text
+    assert "gloo" not in command.text.lower()
+    assert "Traceback" not in command.text
+    assert "worker 1 was killed" in read_summary(tmp_path / "out")["reason"]
+    if workers == 2:
+        assert commands.run(tmp_path / "out", *RUN).code == 0
+        fedgm.run([*RUN, f"output_dir={tmp_path / 'reference'}"])
+        assert result(tmp_path / "out") == result(tmp_path / "reference")
+
+
+@pytest.mark.parametrize("library", ["_multiarray_umath", "libtorch_cpu", "libtorch_python"])
+def test_ctrl_c_while_it_is_importing(tmp_path, library):
+    command = [sys.executable, "run.py", *RUN, f"output_dir={tmp_path}"]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    maps, deadline = Path(f"/proc/{process.pid}/maps"), time.monotonic() + 60
+    while library not in maps.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    out, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said == "stopped before the run began; the same command begins it\n"
+    assert out == ""
