@@ -240,6 +240,7 @@ def estimate_run(
     config: "RunConfig", folder: Path, clients: int, tell: "Tell | None" = None
 ) -> tuple["Estimate", int]:
     """L by power iteration on the Hessian, the sigmas from local batches; and of how many clients."""
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
     from torch.nn.functional import cross_entropy
 
@@ -251,7 +252,14 @@ def estimate_run(
     if not isinstance(federation, Federation):
         raise FedGMError(f"--estimate {folder}: data={config.data.name} has no images. Allowed: image data")
     module = build_module(config, federation.facts)
-    module.load_state_dict(load_file(folder / "model.safetensors"))
+    try:
+        module.load_state_dict(load_file(folder / "model.safetensors"))
+    except (OSError, SafetensorError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise FedGMError(
+            f"--estimate {folder}: model.safetensors is damaged ({reason}). "
+            "Try the run's command with rerun=true"
+        ) from None
     size, layout = config.local.batch_size, bool(config.model["channels_last"])
 
     def batches(client: int) -> Iterator[tuple["Tensor", "Tensor"]]:

@@ -69,7 +69,7 @@ def execute(
         if summary.is_damaged(folder):
             note = "summary.json is damaged: the run is continued from its checkpoints, or begun again"
             console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True)
-        before = summary.read(folder)
+        before = summary.own(folder)
         if before.get("hash", static["hash"]) != static["hash"]:
             raise FedGMError(f"{folder} holds another run whose hash begins alike. Try another output_dir")
         if before.get("status") in summary.DONE:

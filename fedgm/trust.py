@@ -67,6 +67,8 @@ def require_trusted(node: Any, key: str, trust: Sequence[str] = ()) -> None:
     """Refuse a tree of values with a target that is not admitted, at any depth."""
     if isinstance(node, str) and "${" in node:
         raise ConfigError(key, node, "a value: stored configurations are resolved", "the run's own command")
+    if isinstance(node, str) and "://" in node and key.startswith("data."):
+        raise ConfigError(key, node, "no address: a folder does not say where data is fetched", f"~{key}")
     if isinstance(node, list):
         for number, value in enumerate(node):
             require_trusted(value, f"{key}[{number}]", trust)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from fedgm.tasks.metric import scoreboard
@@ -62,7 +63,9 @@ def closing(console: Console, summary: dict[str, Any], folder: Path) -> None:
         s["status"], "red"
     )
     table = Table(
-        show_header=True, header_style="bold", title=f"{s['name']} / {s['algorithm']} / seed {s['seed']}"
+        show_header=True,
+        header_style="bold",
+        title=escape(f"{s['name']} / {s['algorithm']} / seed {s['seed']}"),
     )
     board = scoreboard(s)
     for name in ("", "round", *(column.replace("/", " ") for column in board.columns)):
@@ -75,7 +78,7 @@ def closing(console: Console, summary: dict[str, Any], folder: Path) -> None:
                 name, str(values.get("round", "")), *(board.show(column, values) for column in board.columns)
             )
     console.print(table)
-    reason = f": {s['reason']}" if s.get("reason") else ""
+    reason = f": {escape(s['reason'])}" if s.get("reason") else ""
     console.print(
         f"[bold {colour}]{s['status']}[/]{reason} after {s['rounds_done']} of {s['rounds']} rounds, "
         f"{s['seconds']:.0f} s" + ("; a larger stop_after continues it" if s["status"] == "paused" else ""),

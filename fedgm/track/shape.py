@@ -37,6 +37,13 @@ KEYS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("versions", "digests"), _are_words),
     "stages": _are_stages,
 }
+# Without these a command cannot show or continue its own run.
+NEEDED = ("status", "name", "algorithm", "seed", "rounds", "rounds_done", "seconds")
+
+
+def is_own(found: dict[str, Any]) -> bool:
+    """Whether a summary has what every command writes, whatever became of its run."""
+    return all(found.get(key) is not None for key in NEEDED) and {"final", "best", "last10"} <= set(found)
 
 
 def is_summary(found: dict[str, Any]) -> bool:

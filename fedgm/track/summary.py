@@ -65,9 +65,15 @@ def read(folder: Path) -> dict[str, Any]:
     return found if shape.is_summary(found) else {}
 
 
+def own(folder: Path) -> dict[str, Any]:
+    """The summary as the command of the run needs it; nothing where it lacks a key."""
+    found = read(folder)
+    return found if shape.is_own(found) else {}
+
+
 def is_damaged(folder: Path) -> bool:
-    """Whether there is a summary that cannot be used."""
-    return (folder / "summary.json").exists() and not read(folder)
+    """Whether there is a summary that the command of the run cannot use."""
+    return (folder / "summary.json").exists() and not own(folder)
 
 
 def digests(folder: Path) -> dict[str, str]:

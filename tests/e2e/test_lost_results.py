@@ -21,6 +21,7 @@ class Remove(pl.Callback):
         self.home, self.t = home, t
 
     def on_train_epoch_start(self, trainer, pl_module):
+        self.last = trainer.current_epoch + 1
         if trainer.current_epoch + 1 == self.t:
             shutil.rmtree(self.home)
 
@@ -31,8 +32,10 @@ class Remove(pl.Callback):
 
 @pytest.mark.parametrize("t", [1, 2, 4])
 def test_a_folder_removed_during_a_run_is_an_error(tmp_path, t):
+    remove = Remove(tmp_path / "out", t)
     with pytest.raises(FedGMError, match=r"metrics\.jsonl was removed or replaced .* starts the run again"):
-        fedgm.run([*RUN, f"output_dir={tmp_path / 'out'}"], callbacks=[Remove(tmp_path / "out", t)])
+        fedgm.run([*RUN, f"output_dir={tmp_path / 'out'}"], callbacks=[remove])
+    assert remove.last == min(t, 3)  # in the same round, not after the last
 
 
 def test_on_the_command_line_it_has_an_exit_code(commands, tmp_path):

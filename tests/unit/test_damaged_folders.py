@@ -2,11 +2,13 @@
 
 import json
 import shutil
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 import fedgm
-from fedgm.track import record, rows, summary
+from fedgm.track import record, report, rows, summary
 from fedgm.track.lock import is_alive
 
 ANY = [
@@ -27,7 +29,8 @@ GOOD = {
     "status": "finished", "name": "run", "algorithm": "fedgm", "schedule": "constant", "seed": 0, "rounds": 2,
     "participation": "ideal", "profile": "tiny", "model": "resnet", "data": "synthetic", "hash": "abc",
     "rounds_done": 2, "stages": [{"rounds": 2, "eta": 1.0}], "final": {"round": 2, "test/acc": 0.5},
-    "initial": {"train/loss": 2.3}, "versions": {"torch": "2"}, "commit": None, "seconds": 1.5,
+    "best": None, "last10": None, "initial": {"train/loss": 2.3}, "versions": {"torch": "2"},
+    "commit": None, "seconds": 1.5,
 }  # fmt: skip
 
 
@@ -69,6 +72,20 @@ def test_a_summary_with_a_value_of_another_type_is_damaged(tmp_path):
     for known in cases:
         (folder / "summary.json").write_text(json.dumps(known))
         assert summary.read(folder) == {}, known
+
+
+def test_a_summary_without_a_key_is_damaged_for_its_own_command(tmp_path):
+    folder = write(tmp_path / "run")
+    for key in ("status", "name", "algorithm", "seed", "rounds", "rounds_done", "seconds", "final", "best"):
+        (folder / "summary.json").write_text(json.dumps({k: v for k, v in GOOD.items() if k != key}))
+        assert summary.is_damaged(folder), key
+        assert summary.own(folder) == {}
+
+
+def test_a_reason_is_shown_as_it_is(tmp_path):
+    out = StringIO()
+    report.closing(Console(file=out, width=200), {**GOOD, "reason": "[/x] [bold]"}, tmp_path)
+    assert "finished: [/x] [bold] after 2 of 2 rounds" in out.getvalue()
 
 
 @pytest.mark.parametrize("damage", [{"metrics": [3]}, {"metrics": [{"no": 1}]}, {"metrics": []}])

@@ -67,6 +67,7 @@ def test_a_target_from_elsewhere_is_refused(tmp_path, target):
         ("data.source._args_", [1]),
         ("data.source._partial_", True),
         ("data.source._recursive_", False),
+        ("data.source.url", "http://127.0.0.1:9/who-reads-this.tar.gz"),
     ],
 )
 def test_nothing_hides_in_the_depth(tmp_path, key, value):
@@ -169,6 +170,22 @@ def no_words(rate=1.0):
 def test_what_a_target_without_hints_returns_is_checked_too():
     with pytest.raises(ConfigError, match="it makes no Module: str is no subclass of it"):
         build({"_target_": f"{__name__}.no_words"}, "model", kind=torch.nn.Module)
+
+
+def test_a_damaged_model_is_called_damaged(tmp_path):
+    folder = run_with(tmp_path, "data.source.noise", 0.5, "data=synthetic")
+    from safetensors.torch import save_file
+
+    from fedgm.diagnosis import estimate_run
+
+    run = config.validate(config.stored(folder))
+    for damage in (b"", b"x" * 100):
+        (folder / "model.safetensors").write_bytes(damage)
+        with pytest.raises(FedGMError, match=r"model\.safetensors is damaged"):
+            estimate_run(run, folder, 2)
+    save_file({"other": torch.zeros(1)}, folder / "model.safetensors")
+    with pytest.raises(FedGMError, match=r"model\.safetensors is damaged"):
+        estimate_run(run, folder, 2)
 
 
 def test_trust_on_the_command_line_admits_more(tmp_path, monkeypatch):
