@@ -103,7 +103,7 @@ class Job:
         ended = self.static
         try:
             write_atomically(self.folder / "config.yaml", OmegaConf.to_yaml(self.cfg, resolve=True))
-            summary.write(self.folder, self.static, "running")
+            summary.write(self.folder, self.static, "running", sync=self.config.checkpoint.sync)
             ended = self._train(before)
         except (KeyboardInterrupt, SystemExit):
             ended = self._give_up("stopped", "interrupted; the same command continues it")

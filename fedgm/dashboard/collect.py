@@ -105,6 +105,8 @@ def _read_folder(folder: Path) -> Run | str:
         if found is None:
             return "summary.json is not that of a run"
         run, rows = found
+        if run.status == "damaged" or (run.is_done and not rows):
+            return "its rows are not those that the run has written"
         _check(run)
         files = [name for name in FILES if (folder / name).exists()]
         return Run(run, _with_seconds(run.evaluations, rows), _histogram(rows), files)

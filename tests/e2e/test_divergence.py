@@ -20,7 +20,7 @@ def test_a_loss_above_the_limit_ends_the_run_whether_it_is_evaluated_or_not(tmp_
     run = [*TINY, "algorithm=fedsgd", "algorithm.eta=500", "rounds=6", f"eval.every={evaluated}"]
     outcome = fedgm.run([*run, f"output_dir={tmp_path}"])
     assert outcome.status == "diverged"
-    where = "train/loss" if evaluated == 1 else "local/loss"
+    where = "(train|test)/loss" if evaluated == 1 else "local/loss"
     assert re.fullmatch(
         rf"{where} is \S+ in round \d, above eval.loss_limit=10000", outcome.summary["reason"]
     )

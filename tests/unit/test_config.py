@@ -62,6 +62,7 @@ RANGES = {
     "trainer.workers=true": ("auto or a number of at least 1", "trainer.workers=1"),
     "trainer.threads=0": ("a number of at least 1", "trainer.threads=1"),
     "local.state=freeze": ("reset or keep", "local.state=reset"),
+    "name=../escape": ("a folder below output_dir", "name=mine"),
     "data.seed=-1": ("a number of at least 0", "data.seed=0"),
     "stop_after=0": ("a number of at least 1", "stop_after=50"),
     "track.mode=maybe": ("auto or online or offline or disabled", "track.mode=auto"),
