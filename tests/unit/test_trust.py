@@ -227,7 +227,7 @@ def test_all_that_our_own_files_name_is_admitted():
     assert found > 50
 
 
-@pytest.mark.parametrize("name", ["../../escape", "/tmp/escape", "a/../../b", "..", ".", "", "a//b", "a\nb"])
+@pytest.mark.parametrize("name", ["../../escape", "/elsewhere/escape", "a/../../b", "..", ".", "", "a//b", "a\nb"])
 def test_a_name_stays_inside_the_output_folder(name):
     cfg = config.compose(["profile=tiny"])
     cfg.name = name
@@ -235,7 +235,7 @@ def test_a_name_stays_inside_the_output_folder(name):
         config.validate(cfg)
 
 
-@pytest.mark.parametrize("name", ["../other", "checkpoints", "wandb", "/tmp/x", "..", "a b", ""])
+@pytest.mark.parametrize("name", ["../other", "checkpoints", "wandb", "/elsewhere/x", "..", "a b", ""])
 def test_a_loggers_folder_is_its_own(tmp_path, name):
     (tmp_path / "run" / "checkpoints").mkdir(parents=True)
     (tmp_path / "other").mkdir()
