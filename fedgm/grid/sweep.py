@@ -90,12 +90,13 @@ class Sweep:
         return path
 
     def export(self, path: Path) -> int:
-        """Store the rows of all runs that have been measured in one compact file; how many there were.
+        """Store the rows of all runs that are done or paused in one compact file; how many there were.
 
         Runs that a rung has stopped are among them: maps and budgets count them.
         """
-        records = [self.results.of(job) for job in self.plan.jobs if self.results.state(job) != "running"]
-        measured = [found for found in records if found is not None and found.evaluations]
+        records = [self.results.of(job) for job in self.plan.jobs]
+        known = [found for found in records if found is not None and found.evaluations]
+        measured = [found for found in known if found.is_done or found.status == "paused"]
         archive.write(path, measured)
         return len(measured)
 
