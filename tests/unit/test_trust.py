@@ -227,7 +227,9 @@ def test_all_that_our_own_files_name_is_admitted():
     assert found > 50
 
 
-@pytest.mark.parametrize("name", ["../../escape", "/elsewhere/escape", "a/../../b", "..", ".", "", "a//b", "a\nb"])
+@pytest.mark.parametrize(
+    "name", ["../../escape", "/elsewhere/escape", "a/../../b", "..", ".", "", "a//b", "a\nb"]
+)
 def test_a_name_stays_inside_the_output_folder(name):
     cfg = config.compose(["profile=tiny"])
     cfg.name = name
