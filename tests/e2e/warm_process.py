@@ -46,6 +46,8 @@ def become(request: dict) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (out, 1), (out, 2)):
         os.dup2(source, target)
+    for name in [name for name in os.environ if name.startswith("WANDB_")]:
+        del os.environ[name]  # a service of W&B that pytest itself has started would outlive a killed run
     os.environ.update(request["env"])
     os.chdir(ROOT)
 
