@@ -111,6 +111,8 @@ class Job:
             raise KeyboardInterrupt from None  # Lightning makes SystemExit of it, which would end a notebook
         except OSError as error:
             ended = self._give_up("failed", str(error))
+            if not self.folder.exists():  # the first to notice may be a checkpoint
+                self.log.require_folder()
             raise FedGMError(
                 f"{self.folder}: {error.strerror or error}. What was computed is kept; free the way "
                 "(space, permissions), then the same command continues the run."

@@ -1,6 +1,7 @@
 """Folders that vanish under a run, and results that vanish after it: said, with an exit code."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -36,6 +37,19 @@ def test_a_folder_removed_during_a_run_is_an_error(tmp_path, t):
     with pytest.raises(FedGMError, match=r"metrics\.jsonl was removed or replaced .* starts the run again"):
         fedgm.run([*RUN, f"output_dir={tmp_path / 'out'}"], callbacks=[remove])
     assert remove.last == min(t, 3)  # in the same round, not after the last
+
+
+def test_a_folder_removed_under_a_checkpoint_is_the_same_error(tmp_path, monkeypatch):
+    replace = os.replace
+
+    def removed_first(source, target):
+        if "checkpoints" in str(target):
+            shutil.rmtree(tmp_path / "out")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", removed_first)
+    with pytest.raises(FedGMError, match=r"metrics\.jsonl was removed or replaced .* starts the run again"):
+        fedgm.run([*RUN, "checkpoint.every=1", f"output_dir={tmp_path / 'out'}"])
 
 
 def test_on_the_command_line_it_has_an_exit_code(commands, tmp_path):
