@@ -9,6 +9,7 @@ import yaml
 
 from fedgm.errors import FedGMError, require
 from fedgm.files import write_atomically
+from fedgm.grid.judged import counted, is_divergent
 from fedgm.grid.plan import Job, Plan
 from fedgm.grid.progress import Results, targets
 from fedgm.statistics.budget import BestOf, best_of
@@ -28,14 +29,14 @@ class Ranked:
 
 
 def ranking(results: Results) -> list[Ranked]:
-    """Finished points of the first seed, best first; ties go to the lower point."""
+    """Finished points of the first seed that are not divergent, best first; ties go to the lower point."""
     plan = results.plan
     sign = -1.0 if plan.file.goal == "maximize" else 1.0
     found: list[Ranked] = []
     for job in plan.jobs:
         run = results.of(job) if job.seed == plan.seeds[0] else None
         score = run.mean(plan.file.metric) if run is not None and run.status == "finished" else None
-        if run is not None and score is not None:
+        if run is not None and score is not None and not is_divergent(run, plan.file.metric):
             found.append(Ranked(job, run, score))
     return sorted(found, key=lambda entry: (sign * entry.score, entry.job.point))
 
@@ -43,16 +44,15 @@ def ranking(results: Results) -> list[Ranked]:
 def at_budget(results: Results, ranked: list[Ranked]) -> BestOf | None:
     """The best of ``BUDGET`` points drawn from all of them; None until every point is done.
 
-    A point that diverged counts with what its model measured before training.
+    A divergent point counts with chance, as in the verdicts of claims.
     """
     plan = results.plan
     first = [results.of(job) for job in plan.jobs if job.seed == plan.seeds[0]]
-    if len(first) <= BUDGET or not ranked or not all(run is not None and run.is_done for run in first):
+    done = [run for run in first if run is not None and run.is_done]
+    if len(first) <= BUDGET or not ranked or len(done) < len(first):
         return None
-    lost = [run for run in first if run is not None and run.status == "diverged"]
-    untrained = [(run.facts.get("initial") or {}).get(plan.file.metric) for run in lost]
-    scores = [*(entry.score for entry in ranked), *(value for value in untrained if value is not None)]
-    return best_of(scores, BUDGET, plan.file.goal)
+    scores = [counted(run, plan.file.metric) for run in done]
+    return best_of([score for score in scores if score is not None], BUDGET, plan.file.goal)
 
 
 def other_seeds(winner: Ranked, results: Results) -> dict[int, float]:

@@ -1,7 +1,6 @@
 """Stored runs as the claims need them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate
 from pathlib import Path
 
 from fedgm.claims.run import Run
@@ -9,13 +8,13 @@ from fedgm.claims.verdict import Evidence
 from fedgm.config import conf_dir
 from fedgm.errors import FedGMError
 from fedgm.grid import file, plan
+from fedgm.grid.judged import as_run
 from fedgm.grid.plan import Job
 from fedgm.paper.plan import CHOOSING, PlannedFigure
 from fedgm.track import archive, record
 from fedgm.track.record import RunRecord
 
 Lookup = Callable[[Job], RunRecord | None]
-CLASSES = 10  # of CIFAR-10, where the configuration does not say
 
 
 def stored_records(path: Path) -> list[RunRecord]:
@@ -28,29 +27,6 @@ def stored_records(path: Path) -> list[RunRecord]:
     if not found:
         raise FedGMError(f"{path}: no stored results. Try --stored FILE with a file of --export")
     return found
-
-
-def as_run(found: RunRecord | None, seed: int) -> Run:
-    """What the rules need of a record."""
-    if found is None:
-        return Run(seed, "missing")
-    rows, facts = found.evaluations, found.facts
-    metrics = {key for row in rows for key in row if key.startswith(("train/", "test/"))}
-    return Run(
-        seed=seed,
-        status=found.status,
-        rounds=int(facts["rounds"]),
-        every=int(found.config.get("eval.every") or 1),
-        measured=tuple(int(row["round"] or 0) for row in rows),
-        values={metric: tuple(row.get(metric) for row in rows) for metric in sorted(metrics)},
-        ends=stage_ends(found),
-        classes=int(found.config.get("data.source.classes") or CLASSES),
-    )
-
-
-def stage_ends(found: RunRecord) -> tuple[int, ...]:
-    """Last rounds of the stages, the whole run's included."""
-    return tuple(accumulate(int(stage["rounds"]) for stage in found.facts.get("stages") or []))
 
 
 def gather(own: PlannedFigure, others: Sequence[PlannedFigure], lookup: Lookup) -> Evidence:

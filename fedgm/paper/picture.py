@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 
 from fedgm.claims.run import Run
 from fedgm.figures.lines import BAND, Drawn, Pane, Trace, draw
-from fedgm.paper.evidence import Lookup, stage_ends
+from fedgm.grid.judged import stage_ends
+from fedgm.paper.evidence import Lookup
 from fedgm.paper.figure import WINDOWS
 from fedgm.paper.plan import PlannedFigure
 from fedgm.track.record import RunRecord
