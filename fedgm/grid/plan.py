@@ -87,19 +87,9 @@ def make(file: SweepFile, extra: Sequence[str], seeds: Sequence[int], output_dir
         for seed in seeds:
             cfg = _updated(file, bases[groups], {**values, "seed": values.get("seed", seed)})
             words = (*shared, *(_word(k, v) for k, v in values.items()), f"seed={cfg.seed}")
-            folder = locate(cfg, words)
-            jobs.append(
-                Job(
-                    number,
-                    int(cfg.seed),
-                    values,
-                    words,
-                    folder,
-                    identity(cfg),
-                    int(cfg.rounds),
-                    int(cfg.eval.every),
-                )
-            )
+            hash, rounds, every = identity(cfg), int(cfg.rounds), int(cfg.eval.every)
+            folder = locate(cfg, words, hash)
+            jobs.append(Job(number, int(cfg.seed), values, words, folder, hash, rounds, every))
             configs.append(cfg)
     _require_distinct(file, jobs)
     first = configs[0]

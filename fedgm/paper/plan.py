@@ -72,10 +72,9 @@ def make(
             OmegaConf.update(cfg, "seed", seed)
             own = (*words, f"seed={seed}")
             values = {"line": f"{figure.name} {line.name}"}
-            jobs[line.key, seed] = Job(
-                number, seed, dict(values), own, locate(cfg, own), identity(cfg), int(cfg.rounds),
-                int(cfg.eval.every),
-            )  # fmt: skip
+            hash, rounds, every = identity(cfg), int(cfg.rounds), int(cfg.eval.every)
+            folder = locate(cfg, own, hash)
+            jobs[line.key, seed] = Job(number, seed, dict(values), own, folder, hash, rounds, every)
             configs[line.key, seed] = cfg
     return PlannedFigure(figure, chosen, jobs, configs)
 

@@ -36,10 +36,10 @@ def label(cfg: DictConfig, overrides: Iterable[str]) -> str:
     return re.sub(r"[^\w.,=+\-\[\]]+", "", text)[: len(str(cfg.algorithm.name)) + LABEL_LENGTH]
 
 
-def locate(cfg: DictConfig, overrides: Iterable[str]) -> Path:
+def locate(cfg: DictConfig, overrides: Iterable[str], hash: str | None = None) -> Path:
     """``<output_dir>/<experiment>/<label>-<8 hex>/seed=<n>``; a run keeps the folder it has."""
     home = Path(str(cfg.output_dir)) / str(cfg.name)
-    mark = identity(cfg)[:8]
+    mark = (hash or identity(cfg))[:8]
     existing = sorted(home.glob(f"*-{mark}"))
     run = existing[0] if existing else home / f"{label(cfg, overrides)}-{mark}"
     return run / f"seed={cfg.seed}"
