@@ -135,12 +135,12 @@ def _descendants(pid: int) -> list[int]:
 
 @pytest.mark.slow
 def test_twelve_points_killed_at_random_moments_three_times(tmp_path):
-    """The runner, one run, both; with halving, whose decisions must be the same."""
+    """The runner, both, one run (the runner goes on to the end); with halving, which must decide the same."""
     halving = "early_terminate: {type: hyperband, min_iter: 3, eta: 3}\n"
     path = sweep_file(tmp_path, "[0.5, 1.0, 1.5, 2.0]", "[0.5, 0.7, 0.9]", halving)
     finish(start(path, tmp_path / "calm"))
     rng = random.Random(7)
-    for what in ("runner", "run", "both"):
+    for what in ("runner", "both", "run"):
         process = start(path, tmp_path / "rough")
         goal = _rows_below(tmp_path / "rough") + rng.randint(2, 9)
         while _rows_below(tmp_path / "rough") < goal:
