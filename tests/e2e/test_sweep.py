@@ -86,13 +86,17 @@ def test_a_grid_killed_and_shared_by_two_runners_ends_as_an_undisturbed_one(tmp_
 
 
 CRASH = """
-import os
+import os, resource
 from fedgm.server.momentum import GeneralMomentum
 
 class Crash(GeneralMomentum):
     def step(self, x, state, delta, hyper):
         if hyper["eta"] == 1.0:
             os.abort()
+        if hyper["eta"] == 1.5:
+            used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, used + 2**28))
+            hoard = [bytearray(2**24) for _ in range(1000)]
         return super().step(x, state, delta, hyper)
 """
 
@@ -101,9 +105,10 @@ def test_a_crash_stays_in_its_run_and_ctrl_c_leaves_nothing_behind(tmp_path, mon
     (tmp_path / "crashing.py").write_text(CRASH)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     words = ", algorithm._target_=crashing.Crash"
-    path = sweep_file(tmp_path, "[0.5, 1.0, 2.0]", words=words, rounds=3)
+    path = sweep_file(tmp_path, "[0.5, 1.0, 1.5, 2.0]", words=words, rounds=3)
     text = finish(start(path, tmp_path / "o"), code=1)
     assert "failed eta 1.0: ended by SIGABRT" in text
+    assert "failed eta 1.5: MemoryError" in text
     assert "2 finished" in text
     assert len(outcome(tmp_path / "o")) == 2
 
@@ -153,7 +158,8 @@ def test_twelve_points_killed_at_random_moments_three_times(tmp_path):
         if what in ("runner", "both"):
             process.kill()
         process.communicate(timeout=300)
-    finish(start(path, tmp_path / "rough"))
+    for process in [start(path, tmp_path / "rough") for _ in range(2)]:  # share what is left
+        finish(process)
     assert len(outcome(tmp_path / "calm")) >= 1
     assert outcome(tmp_path / "rough") == outcome(tmp_path / "calm")
     calm, rough = (
