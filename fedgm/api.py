@@ -1,11 +1,11 @@
 """What a notebook needs: run, sweep, reproduce, load_runs, load_model."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from fedgm.track import record, rows, summary
+from fedgm.track import archive, record, rows, summary
 from fedgm.track.lock import is_alive
 
 if TYPE_CHECKING:
@@ -76,22 +76,32 @@ def load_model(run: str | Path) -> "pl.LightningModule":
 def load_runs(output_dir: str | Path = "outputs", config: bool = True) -> "pd.DataFrame":
     """All rows of all runs below ``output_dir``: one line per round, with what tells the runs apart.
 
-    With ``config`` every key of the configuration is a column, such as ``algorithm.eta``.
+    Files of stored results (``fedgm sweep FILE --export``) count too, with a line per evaluation. With
+    ``config`` every key of the configuration is a column, such as ``algorithm.eta``.
     """
     import pandas as pd
 
-    frames: list[pd.DataFrame] = []
-    for path in sorted(Path(output_dir).rglob("summary.json")):
+    home, frames = Path(output_dir), list[pd.DataFrame]()
+    for path in sorted(home.rglob("summary.json")):
         known = summary.read(path.parent)
         if not known:
             warn(f"left out, because summary.json is damaged: {path.parent}", stacklevel=2)
             continue
         if known.get("status") == "running" and not is_alive(path.parent):
             known["status"] = "killed"  # the same command continues it
-        frame = pd.DataFrame(rows.read(path.parent / "metrics.jsonl"))
-        for key in ("name", "algorithm", "schedule", "participation", "profile", "seed", "status", "folder"):
-            frame.insert(0, key, known.get(key))
         values = record.configuration(path.parent) if config else {}
-        own = {key: [value] * len(frame) for key, value in values.items() if key not in frame}
-        frames.append(pd.concat([frame, pd.DataFrame(own, index=frame.index)], axis=1))
+        frames.append(_frame(known, values, rows.read(path.parent / "metrics.jsonl")))
+    for run in archive.below(home):
+        frames.append(_frame(run.facts, run.config if config else {}, run.evaluations))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def _frame(known: Mapping[str, Any], values: Mapping[str, Any], found: list[rows.Row]) -> "pd.DataFrame":
+    """A run's rows, with what tells it apart before them and its configuration behind."""
+    import pandas as pd
+
+    frame = pd.DataFrame(found)
+    for key in ("name", "algorithm", "schedule", "participation", "profile", "seed", "status", "folder"):
+        frame.insert(0, key, known.get(key))
+    own = {key: [value] * len(frame) for key, value in values.items() if key not in frame}
+    return pd.concat([frame, pd.DataFrame(own, index=frame.index)], axis=1)

@@ -44,6 +44,19 @@ def read(path: Path) -> list[RunRecord]:
         raise FedGMError(f"{path}: stored results are damaged ({reason}). Try `git checkout` of it") from None
 
 
+def below(path: Path) -> list[RunRecord]:
+    """The records of a file, or of those files below a folder that hold stored results."""
+    if path.is_file():
+        return read(path)
+    return [run for file in sorted(path.rglob("*.jsonl")) if _is_archive(file) for run in read(file)]
+
+
+def _is_archive(path: Path) -> bool:
+    """Whether the file begins as one does: rows of a run are lines of JSON too."""
+    with path.open("rb") as file:
+        return FORMAT.encode() in file.read(len(FORMAT) + 50)
+
+
 def _most_common(configs: list[dict[str, Any]]) -> dict[str, Any]:
     """Each key's most frequent value; JSON text, because lists cannot be counted."""
     shared: dict[str, Any] = {}

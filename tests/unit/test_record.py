@@ -3,6 +3,7 @@
 import io
 import json
 import struct
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -236,3 +237,13 @@ def test_load_runs_of_an_empty_folder_or_of_a_run_without_rows(tmp_path):
 def test_a_schedule_that_changes_every_round_shows_where_it_ends():
     words = report.momentum([{"rounds": 9, "eta": 2.0, "beta": 0.9}], {"eta": 0.1, "beta": 0.9})
     assert words == {"eta": "2 ... 0.1, changing from round to round", "beta": "0.9"}
+
+
+def test_load_runs_reads_stored_results_beside_run_folders(tmp_path):
+    stored = fedgm.load_runs("docs/results/small/fedavg_grid.jsonl")
+    assert set(stored["algorithm.eta"]) == {0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5}
+    assert set(stored["algorithm"]) == {"fedavg"}
+    assert len(stored) == 10 * 25  # 125 rounds, measured after every fifth
+    (tmp_path / "results.jsonl").write_bytes(Path("docs/results/small/fedavg_grid.jsonl").read_bytes())
+    (tmp_path / "metrics.jsonl").write_text('{"round": 1}\n')  # rows of a run are no stored results
+    assert len(fedgm.load_runs(tmp_path)) == len(stored)
