@@ -4,8 +4,16 @@
 class FedGMError(Exception):
     """Shown to the user as its message alone, without a traceback."""
 
+    exit_code = 1  # something failed
 
-class ConfigError(FedGMError, ValueError):
+
+class RefusedError(FedGMError):
+    """What was asked for cannot be done: nothing has been started."""
+
+    exit_code = 2
+
+
+class ConfigError(RefusedError, ValueError):
     """A configuration value outside its range, named by the whole key that the user typed."""
 
     def __init__(self, key: str, value: object, allowed: str, hint: str) -> None:

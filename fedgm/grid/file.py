@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 import yaml
 
-from fedgm.errors import ConfigError, FedGMError, require
+from fedgm.errors import ConfigError, RefusedError, require
 from fedgm.grid.distributions import DISTRIBUTIONS, draw, kind, misses
 from fedgm.grid.halving import Halving
 
@@ -71,9 +71,9 @@ def _content(path: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(path.read_text())
     except OSError as error:
-        raise FedGMError(f"{path}: {error.strerror}. The project's own are in sweeps/") from None
+        raise RefusedError(f"{path}: {error.strerror}. The project's own are in sweeps/") from None
     except yaml.YAMLError as error:
-        raise FedGMError(f"{path}: no yaml ({' '.join(str(error).split())})") from None
+        raise RefusedError(f"{path}: no yaml ({' '.join(str(error).split())})") from None
     require(isinstance(content, dict), str(path), type(content).__name__, "a W&B sweep file", "method: grid")
     return cast(dict[str, Any], content)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from fedgm.config import Track
+from fedgm.config.parts import build
 from fedgm.errors import ConfigError, require
-from fedgm.events import StageEnd
+from fedgm.federated.events import StageEnd
 from fedgm.lightning import Logger, rank_zero_only
-from fedgm.parts import build
 from fedgm.track.wandb_run import WandbRecord
 
 TAKEN = ("checkpoints", "wandb")  # folders of a run that are not loggers'

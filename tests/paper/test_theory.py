@@ -8,7 +8,7 @@ import pytest
 from theorems import PROBLEM, SETTING, THEOREMS, limits, staged, terms, text_of
 
 from fedgm.errors import ConfigError, FedGMError
-from fedgm.server import Plan, Stage
+from fedgm.schedule import Plan, Stage
 from fedgm.theory import (
     Condition,
     Problem,

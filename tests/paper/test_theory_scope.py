@@ -6,7 +6,10 @@ import torch
 from click.testing import CliRunner
 from theorems import PROBLEM
 
-from fedgm import cli, config, diagnosis
+from fedgm import config
+from fedgm.cli import group as cli
+from fedgm.diagnosis import constants
+from fedgm.diagnosis import setting as diagnosis
 from fedgm.participation import ClientTask
 from fedgm.theory import theorem2, theorem3
 
@@ -91,7 +94,7 @@ def test_a_scheme_without_epochs():
     # rounds 1..4: 2, 1, 2, 1 epochs of 3 steps; unnormalised, so eta takes on the mean K
     assert (s.m, s.tau, s.K_law, s.spread) == (1, 0, ((3, 0.5), (6, 0.5)), (3, 6))
     assert s.stages[0].eta == pytest.approx(4.5 * setting(*EQUAL).stages[0].eta)
-    assert diagnosis._setting(own)[1] is False  # nothing is known of who arrives: the corollary
+    assert diagnosis.covered_setting(own)[1] is False  # nothing is known of who arrives: the corollary
 
 
 @pytest.mark.parametrize(
@@ -147,7 +150,7 @@ def test_measuring_uses_one_thread_and_gives_the_others_back():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        with diagnosis._one_thread():
+        with constants._one_thread():
             assert torch.get_num_threads() == 1
         assert torch.get_num_threads() == 2
     finally:

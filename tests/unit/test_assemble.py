@@ -2,8 +2,9 @@
 
 import pytest
 
-from fedgm import assemble, config
+from fedgm import config
 from fedgm.errors import ConfigError
+from fedgm.job import assemble
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 import pytest
 from click.testing import CliRunner
 
+from fedgm.cli.group import main
 from fedgm.server.catalogue import SCHEMES
-from fedgm.server.command import convert
 
 
 def run(*arguments):
-    return CliRunner().invoke(convert, arguments)
+    return CliRunner().invoke(main, ["convert", *arguments])
 
 
 def test_the_flower_example_with_the_trap_in_numbers():

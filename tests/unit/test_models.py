@@ -3,12 +3,12 @@ import torch
 from omegaconf import OmegaConf
 
 from fedgm import config
+from fedgm.config.parts import build
 from fedgm.errors import ConfigError
 from fedgm.models.cnn import cnn
 from fedgm.models.norm import norm_layer
 from fedgm.models.resnet import resnet
 from fedgm.models.vgg import vgg11
-from fedgm.parts import build
 
 MODELS = {
     "cnn": lambda: cnn(32),
@@ -120,7 +120,7 @@ def test_any_torchvision_classifier_comes_by_its_name():
 
 
 def test_weights_are_drawn_from_the_seed_alone():
-    from fedgm.assemble import build_module
+    from fedgm.job.assemble import build_module
 
     def first(seed: int, noise: int) -> torch.Tensor:
         cfg = config.compose(["profile=tiny", f"seed={seed}"])

@@ -6,8 +6,8 @@ from typing import Any, Literal, Optional
 
 import pytest
 
+from fedgm.config.parts import build, check, describe, fits
 from fedgm.errors import ConfigError
-from fedgm.parts import build, check, describe, fits
 
 HERE = f"{__name__}."
 
