@@ -12,7 +12,7 @@ from hydra.utils import get_object, instantiate
 
 from fedgm.config.moved import NOW
 from fedgm.config.protocols import lacks, promised
-from fedgm.errors import ConfigError
+from fedgm.errors import ClashError, ConfigError
 
 NOT_PARAMETERS = ("name", "version", "channels_last")  # of the group, unless the target names them itself
 
@@ -56,7 +56,7 @@ def check(node: Mapping[str, Any], key: str, given: set[str] | None = None) -> N
             continue
         where = f"{key}.{name}"
         if name not in names and not open_ended:
-            raise ConfigError(where, value, f"{target} takes {', '.join(names)}", f"~{where}")
+            raise ClashError(where, value, f"{target} takes {', '.join(names)}", f"~{where}")
         if name in hints and not fits(value, hints[name]):
             raise ConfigError(where, value, describe(hints[name]), f"{where}={_example(hints[name])}")
     missing = [
@@ -68,14 +68,14 @@ def check(node: Mapping[str, Any], key: str, given: set[str] | None = None) -> N
             and signature.parameters[name].kind is not inspect.Parameter.VAR_POSITIONAL
         ):
             hint = f"+{key}.{name}={_example(hints.get(name, float))}"
-            raise ConfigError(f"{key}.{name}", "(missing)", f"{target} needs it", hint)
+            raise ClashError(f"{key}.{name}", "(missing)", f"{target} needs it", hint)
 
 
 def _require_kind(kind: type, found: Any, node: Mapping[str, Any], key: str) -> None:
     """Refuse a target that makes something else than this part."""
     if missing := lacks(found, kind):
         allowed = f"it makes no {kind.__name__}: {missing}"
-        raise ConfigError(f"{key}._target_", node["_target_"], allowed, f"an option of {key.split('.')[0]}")
+        raise ClashError(f"{key}._target_", node["_target_"], allowed, f"an option of {key.split('.')[0]}")
 
 
 def target_of(node: Mapping[str, Any], key: str) -> Callable[..., Any]:

@@ -105,7 +105,7 @@ def _is_in(name: str, packages: Sequence[str]) -> bool:
 
 
 def _refusal(key: str, name: Any) -> ConfigError:
-    allowed = f"from a folder only classes and functions defined in {', '.join(TRUSTED)} are built"
+    allowed = f"a class or function defined in {', '.join(TRUSTED)}: a folder builds nothing else"
     package = name.split(".")[0] if isinstance(name, str) and re.match(r"[A-Za-z_]\w*", name) else "package"
     return ConfigError(
         key, name, allowed, f"trust=[{package}], if you know what it does and who wrote the folder"

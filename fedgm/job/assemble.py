@@ -16,7 +16,7 @@ from fedgm.config import RunConfig
 from fedgm.config.parts import build, check, target_of
 from fedgm.data.clients import ClientData, Evaluation, Source, local_steps
 from fedgm.draws import derive
-from fedgm.errors import ConfigError, require
+from fedgm.errors import ClashError, require, require_fits
 from fedgm.federated.cohort import ClientParts, RoundSettings
 from fedgm.federated.loop import FederatedLoop
 from fedgm.federated.workers import FederatedDDP
@@ -79,10 +79,10 @@ def _require_fitting(config: RunConfig) -> None:
     plain = local.optimizer == "sgd" and not (local.momentum or local.weight_decay or local.clip)
     allowed = "its control variates are right for plain SGD (momentum, weight decay and clipping off)"
     hint = "local.optimizer=sgd, or client=plain"
-    require(plain or not rule.needs_plain_sgd, "client", client, allowed, hint)
+    require_fits(plain or not rule.needs_plain_sgd, "client", client, allowed, hint)
     scaled = config.trainer.precision == "16-mixed" and (rule.changes_gradients or rule.sends)
     allowed = "its correction would be added to scaled gradients"
-    require(not scaled, "client", client, allowed, "trainer.precision=bf16-mixed")
+    require_fits(not scaled, "client", client, allowed, "trainer.precision=bf16-mixed")
     _require_fednova(config)
     uniform = config.clients.weights == "uniform"
     nova = config.participation.get("normalize") in NEEDS_UNIFORM_MEAN
@@ -91,7 +91,9 @@ def _require_fitting(config: RunConfig) -> None:
     require(ok, "clients.weights", config.clients.weights, allowed, "clients.weights=uniform")
     whole = isinstance(build_upload(config), WholeDelta)
     allowed = f"client={client} steps with what clients keep, which no upload rule shortens"
-    require(whole or not rule.needs_plain_upload, "upload", config.upload["name"], allowed, "upload=plain")
+    require_fits(
+        whole or not rule.needs_plain_upload, "upload", config.upload["name"], allowed, "upload=plain"
+    )
 
 
 def _require_fednova(config: RunConfig) -> None:
@@ -140,7 +142,7 @@ def build_module(config: RunConfig, facts: Mapping[str, Any]) -> TaskModule:
     local, task = config.local, task_class(config)
     missing = [name for name in task.model_needs if name not in facts]
     allowed = f"data={config.data.name} does not know {', '.join(missing)}, which its model needs"
-    require(not missing, "task", config.task["name"], allowed, "a task that fits data, or other data")
+    require_fits(not missing, "task", config.task["name"], allowed, "a task that fits data, or other data")
     where = f"local.optimizers.{local.optimizer}"
     optimizer = partial(build, local.optimizers[local.optimizer], where, kind=torch.optim.Optimizer)
     with torch.random.fork_rng(devices=[]):
@@ -216,7 +218,7 @@ def build_trainer(
     except (ValueError, MisconfigurationException) as error:
         t = config.trainer
         asked = f"(accelerator={t.accelerator}, devices={t.devices}, precision={t.precision})"
-        raise ConfigError("trainer", asked, str(error).splitlines()[0].rstrip("!."), "trainer=cpu") from error
+        raise ClashError("trainer", asked, str(error).splitlines()[0].rstrip("!."), "trainer=cpu") from error
 
 
 def fit(

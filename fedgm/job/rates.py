@@ -6,7 +6,7 @@ from typing import Any
 
 from fedgm.config import RunConfig
 from fedgm.config.parts import build
-from fedgm.errors import ConfigError
+from fedgm.errors import ClashError, ConfigError
 from fedgm.server import GeneralMomentum, ServerRule
 
 
@@ -25,7 +25,7 @@ def require_rates_unset(config: RunConfig, rule: ServerRule, overrides: Sequence
                 f"schedule={config.schedule['name']} takes eta from schedule.etas, so this would not be heard"
             )
             hint = f"leaving algorithm.{name} out and setting schedule.etas, or schedule=constant"
-            raise ConfigError(f"algorithm.{name}", value, allowed, hint)
+            raise ClashError(f"algorithm.{name}", value, allowed, hint)
 
 
 def _typed(overrides: Sequence[str]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from itertools import accumulate
 from math import ceil, floor, inf
 from typing import NamedTuple, Protocol
 
-from fedgm.errors import ConfigError, require
+from fedgm.errors import ClashError, require
 from fedgm.server.momentum import GeneralMomentum
 from fedgm.server.rule import Hyper, ServerRule
 
@@ -70,7 +70,7 @@ def stage_lengths(rounds: int, etas: Sequence[float]) -> list[int]:
         enough = ceil(max(etas) * sum(1 / eta for eta in etas))  # here the shortest stage has a whole round
         near = range(rounds + 1, min(enough, rounds + 10_000))
         need = next((n for n in near if min(_differences(stage_ends(n, etas))) > 0), enough)
-        raise ConfigError("rounds", rounds, f"stages {lengths} contain an empty one", f"rounds={need}")
+        raise ClashError("rounds", rounds, f"stages {lengths} contain an empty one", f"rounds={need}")
     return lengths
 
 

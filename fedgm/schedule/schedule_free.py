@@ -8,7 +8,7 @@ beta_t = (t-1)/(t+1), t from 1. W1 grows with t, so Eq. 3 does not hold.
 from dataclasses import dataclass
 from functools import partial
 
-from fedgm.errors import require
+from fedgm.errors import require_fits
 from fedgm.schedule.decay import per_round
 from fedgm.schedule.plan import Plan, Schedule
 from fedgm.server.momentum import GeneralMomentum
@@ -24,7 +24,7 @@ class UniformAverage:
         """A plan of one stage; the algorithm must have a beta."""
         allowed = "this algorithm has no beta to change"
         hint = "schedule=constant, or algorithm=schedule_free"
-        require("beta" in rule.hyper, "schedule", "schedule_free", allowed, hint)
+        require_fits("beta" in rule.hyper, "schedule", "schedule_free", allowed, hint)
         return per_round(rounds, partial(self.hyper_at, rule))
 
     def hyper_at(self, rule: ServerRule, t: int) -> Hyper:
@@ -38,4 +38,4 @@ def require_its_schedule(rule: ServerRule, schedule: Schedule, name: str) -> Non
     """Refuse Schedule-Free under a schedule that is not its own."""
     ok = not isinstance(rule, ScheduleFree) or isinstance(schedule, UniformAverage)
     allowed = "algorithm=schedule_free has its beta from schedule=schedule_free"
-    require(ok, "schedule", name, allowed, "schedule=schedule_free")
+    require_fits(ok, "schedule", name, allowed, "schedule=schedule_free")

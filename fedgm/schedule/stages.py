@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import inf, isfinite
 from warnings import warn
 
-from fedgm.errors import require
+from fedgm.errors import require, require_fits
 from fedgm.schedule.plan import Plan, Stage, stage_lengths
 from fedgm.server.momentum import GeneralMomentum, Momentum, momentum_constant, staged_beta
 from fedgm.server.rule import Hyper, ServerRule
@@ -93,7 +93,7 @@ class Stages:
         lengths = [*self.lengths] if self.lengths else stage_lengths(rounds, self.etas)
         allowed = f"schedule.lengths=[{','.join(map(str, lengths))}] add up to {sum(lengths)}"
         hint = f"rounds={sum(lengths)}, or schedule.lengths=null for Eq. 3's own"
-        require(sum(lengths) == rounds, "rounds", rounds, allowed, hint)
+        require_fits(sum(lengths) == rounds, "rounds", rounds, allowed, hint)
         stages = tuple(map(Stage, lengths, self._hypers(rule)))
         if broken := violations(stages):
             warn(f"schedule=stages breaks Eq. 3, and runs as it is: {'; '.join(broken)}", stacklevel=2)
@@ -107,7 +107,7 @@ class Stages:
             return followed
         general = isinstance(rule, GeneralMomentum)
         key = "schedule.betas" if self.betas else "schedule.nus"
-        require(
+        require_fits(
             general, key, self.betas or self.nus, "this algorithm has no beta and nu to set", f"{key}=null"
         )
         assert isinstance(rule, GeneralMomentum)  # known to the type checker, too
@@ -132,7 +132,7 @@ class Stages:
         """One entry for each stage."""
         n = len(self.etas)
         ok = values is None or len(values) == n
-        require(
+        require_fits(
             ok,
             f"schedule.{name}",
             values,

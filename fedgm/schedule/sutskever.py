@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
-from fedgm.errors import require
+from fedgm.errors import require, require_fits
 from fedgm.schedule.decay import per_round
 from fedgm.schedule.plan import Plan
 from fedgm.server.momentum import GeneralMomentum
@@ -34,7 +34,7 @@ class Sutskever:
     def plan(self, rounds: int, rule: ServerRule) -> Plan:
         """A plan of one stage; the algorithm must have a beta."""
         allowed = "this algorithm has no beta to change"
-        require(
+        require_fits(
             "beta" in rule.hyper, "schedule", "sutskever", allowed, "schedule=constant, or algorithm=fedgm"
         )
         return per_round(rounds, partial(self.hyper_at, rule))

@@ -153,8 +153,8 @@ def test_show_draws_the_split_that_the_run_trains_on(name, tmp_path, monkeypatch
 
 def test_show_says_what_is_wrong_in_a_line(tmp_path):
     for words, message in [
-        (["data.partition=stars"], "data.partition=stars is not allowed"),
-        (["data.alpha=-1"], "data.alpha=-1.0 is not allowed"),
+        (["data.partition=stars"], "data.partition=stars: expected"),
+        (["data.alpha=-1"], "data.alpha=-1.0: expected"),
         (["data=moon"], "Could not find 'data/moon'"),
     ]:
         result = CliRunner().invoke(
