@@ -18,16 +18,17 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.workload import COHORT, EPOCHS, LR, MODELS, bare_round, clients
-from fedgm.assemble import WorkerShare
-from fedgm.callback import FedGM
-from fedgm.cohort import RoundSettings
 from fedgm.data.federation import Federation
+from fedgm.federated.callback import FedGM
+from fedgm.federated.cohort import RoundSettings
+from fedgm.federated.loop import FederatedLoop
+from fedgm.federated.workers import FederatedDDP
+from fedgm.job.assemble import WorkerShare
 from fedgm.lightning import pl
-from fedgm.loop import FederatedLoop
 from fedgm.participation import Ideal
-from fedgm.server import Constant, GeneralMomentum
+from fedgm.schedule import Constant
+from fedgm.server import GeneralMomentum
 from fedgm.tasks.classification import Classification
-from fedgm.workers import FederatedDDP
 
 Rates = dict[str, list[float]]
 

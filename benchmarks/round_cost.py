@@ -16,15 +16,16 @@ from rich.table import Table
 from torch import nn
 
 from benchmarks.workload import COHORT
-from fedgm.assemble import WorkerShare
-from fedgm.callback import FedGM
-from fedgm.cohort import RoundSettings
 from fedgm.data import synthetic
 from fedgm.data.federation import Batching, federation
+from fedgm.federated.callback import FedGM
+from fedgm.federated.cohort import RoundSettings
+from fedgm.federated.loop import FederatedLoop
+from fedgm.job.assemble import WorkerShare
 from fedgm.lightning import pl
-from fedgm.loop import FederatedLoop
 from fedgm.participation import Ideal
-from fedgm.server import Constant, GeneralMomentum
+from fedgm.schedule import Constant
+from fedgm.server import GeneralMomentum
 from fedgm.tasks.classification import Classification
 
 POPULATIONS = (100, 10_000, 1_000_000)

@@ -27,7 +27,7 @@ def seconds(workers: int, rounds: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "seeds.yaml"
         path.write_text(FILE.format(rounds=rounds))
-        command = [sys.executable, "-m", "fedgm.cli", "sweep", str(path), "--output-dir", folder]
+        command = [sys.executable, "-m", "fedgm", "sweep", str(path), "--output-dir", folder]
         started = time.perf_counter()
         subprocess.run([*command, "--workers", str(workers)], check=True, capture_output=True)
         return time.perf_counter() - started

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fedgm.api import load_model, load_runs, reproduce, run, sweep
-    from fedgm.callback import FedGM
-    from fedgm.events import FederatedCallback
-    from fedgm.federate import federate
-    from fedgm.workers import FederatedDDP
+    from fedgm.federated.callback import FedGM
+    from fedgm.federated.events import FederatedCallback
+    from fedgm.federated.federate import federate
+    from fedgm.federated.workers import FederatedDDP
 
 # name -> where it is
 _PUBLIC = {
-    "FedGM": "fedgm.callback",
-    "FederatedCallback": "fedgm.events",
-    "FederatedDDP": "fedgm.workers",
-    "federate": "fedgm.federate",
+    "FedGM": "fedgm.federated.callback",
+    "FederatedCallback": "fedgm.federated.events",
+    "FederatedDDP": "fedgm.federated.workers",
+    "federate": "fedgm.federated.federate",
     "load_model": "fedgm.api",
     "load_runs": "fedgm.api",
     "reproduce": "fedgm.api",

@@ -1,12 +1,12 @@
 """The ``fedgm`` command, also as ``python -m fedgm``."""
 
-from fedgm.starting import quietly
+from fedgm.cli.starting import quietly
 
 
 def command() -> None:
-    """Guard the imports, then hand over to :mod:`fedgm.cli`."""
+    """Guard the imports, then hand over to :mod:`fedgm.cli.group`."""
     quietly()
-    from fedgm.cli import main
+    from fedgm.cli.group import main
 
     main(prog_name="fedgm")
 

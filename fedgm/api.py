@@ -11,7 +11,7 @@ from fedgm.track.lock import is_alive
 if TYPE_CHECKING:
     import pandas as pd
 
-    from fedgm.launch import RunResult
+    from fedgm.job.launch import RunResult
     from fedgm.lightning import pl
 
 
@@ -23,7 +23,7 @@ def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) 
     from rich.console import Console
 
     from fedgm.config import compose
-    from fedgm.launch import execute
+    from fedgm.job.launch import execute
 
     return execute(compose(overrides), list(overrides), Console(), callbacks=callbacks)
 

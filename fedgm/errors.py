@@ -4,21 +4,37 @@
 class FedGMError(Exception):
     """Shown to the user as its message alone, without a traceback."""
 
+    exit_code = 1  # something failed
 
-class ConfigError(FedGMError, ValueError):
+
+class RefusedError(FedGMError):
+    """What was asked for cannot be done: nothing has been started."""
+
+    exit_code = 2
+
+
+class ConfigError(RefusedError, ValueError):
     """A configuration value outside its range, named by the whole key that the user typed."""
+
+    verb = "expected "
 
     def __init__(self, key: str, value: object, allowed: str, hint: str) -> None:
         self.key, self.value, self.allowed, self.hint = key, value, allowed, hint
-        super().__init__(f"{key}={value} is not allowed: {allowed}. Try {hint}")
+        super().__init__(f"{key}={value}: {self.verb}{allowed}. Try {hint}")
 
     def __reduce__(self) -> tuple[type["ConfigError"], tuple[str, object, str, str]]:
         """Survive the way back from a joblib worker."""
         return type(self), (self.key, self.value, self.allowed, self.hint)
 
 
+class ClashError(ConfigError):
+    """A value that is fine by itself but not beside the rest; ``allowed`` says why, as a sentence."""
+
+    verb = ""
+
+
 class DataError(FedGMError):
-    """Data that cannot be had, read or split as asked."""
+    """Data that cannot be fetched, read or split as asked."""
 
 
 class RunLockedError(FedGMError):
@@ -29,3 +45,9 @@ def require(ok: bool, key: str, value: object, allowed: str, hint: str) -> None:
     """Raise :class:`ConfigError` unless ``ok``."""
     if not ok:
         raise ConfigError(key, value, allowed, hint)
+
+
+def require_fits(ok: bool, key: str, value: object, reason: str, hint: str) -> None:
+    """Raise :class:`ClashError` unless ``ok``: ``reason`` is a sentence, not a range."""
+    if not ok:
+        raise ClashError(key, value, reason, hint)

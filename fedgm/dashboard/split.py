@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgm.dashboard.collect import Collection
-from fedgm.errors import FedGMError
+from fedgm.errors import FedGMError, RefusedError
 from fedgm.track.record import RunRecord
 
 SHOWN = 60  # clients drawn one by one
@@ -37,16 +37,16 @@ def _key(run: RunRecord) -> str:
 
 def _table(folder: Path) -> dict[str, Any]:
     """Class counts of the first clients, and the sizes of all that are counted."""
-    from fedgm.assemble import load_federation
     from fedgm.config import register, stored, validate
     from fedgm.data.federation import Federation
     from fedgm.data.partition import label_counts
+    from fedgm.job.assemble import load_federation
 
     register()
     config = validate(stored(folder))
     clients = load_federation(config)
     if not isinstance(clients, Federation):
-        raise FedGMError(f"data={config.data.name} has no labels to draw")
+        raise RefusedError(f"data={config.data.name} has no labels to draw")
     d, images = config.data, clients.images
     shown = min(clients.count, SHOWN)
     counts = label_counts(clients.partition, images.train_labels.numpy(), images.classes, shown)

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from fedgm.dashboard.collect import Collection
-from fedgm.errors import FedGMError
+from fedgm.errors import FedGMError, RefusedError
 from fedgm.track.wandb_key import has_key
 
 NAME = "FedAvg, FedAvgM, FedGM"
@@ -21,7 +21,7 @@ def save(project: str, found: Collection) -> str:
 
     entity = entity or wandb.Api().default_entity
     if not entity:
-        raise FedGMError("W&B names no entity for this key. Try --wandb ENTITY/PROJECT")
+        raise RefusedError("W&B names no entity for this key. Try --wandb ENTITY/PROJECT")
     try:
         return str(build(entity, name, metrics(found), swept(found)).save().url)
     except Exception as error:  # wandb raises classes of its own and of its libraries
@@ -76,6 +76,6 @@ def swept(found: Collection) -> list[str]:
 
 def _require_ready() -> None:
     if find_spec("wandb_workspaces") is None:
-        raise FedGMError("--wandb needs the package wandb-workspaces. Try pip install 'fedgm[workspace]'")
+        raise RefusedError("--wandb needs the package wandb-workspaces. Try pip install 'fedgm[workspace]'")
     if not has_key():
-        raise FedGMError("--wandb needs an account, and there is no key. Try wandb login")
+        raise RefusedError("--wandb needs an account, and there is no key. Try wandb login")

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedgm.draws import generator
-from fedgm.errors import DataError, require
+from fedgm.errors import DataError, require, require_fits
 
 if TYPE_CHECKING:
     from fedgm.config import RunConfig
@@ -63,7 +63,7 @@ def pool(dataset: Dataset, resolution: int) -> Dataset:
     if height == width == resolution:
         return dataset
     divisors = [str(n) for n in range(1, height + 1) if height % n == 0 and width % n == 0]
-    require(
+    require_fits(
         height == width and resolution > 0 and height % resolution == 0,
         "data.resolution",
         resolution,

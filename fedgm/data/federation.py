@@ -15,7 +15,7 @@ from fedgm.data.dataset import Dataset, pool, subset
 from fedgm.data.images import Batch, Images
 from fedgm.data.partition import Clients, VirtualPartition, dirichlet
 from fedgm.draws import generator
-from fedgm.errors import require
+from fedgm.errors import require, require_fits
 
 
 class Batching(NamedTuple):
@@ -68,7 +68,7 @@ class Federation:
 
     def steps_of(self, client: int, batch_size: int, amount: int, unit: str = "epochs") -> int:
         """Local steps K_i of one client that trains for ``amount`` ``unit``."""
-        require(unit in ("epochs", "steps"), "local.unit", unit, "epochs | steps", "local.unit=epochs")
+        require(unit in ("epochs", "steps"), "local.unit", unit, "epochs or steps", "local.unit=epochs")
         return amount if unit == "steps" else amount * math.ceil(self.size(client) / batch_size)
 
     def client_steps(
@@ -157,8 +157,8 @@ def federation(
     """Split ``dataset`` over ``clients``; ``eval_train_samples`` images (None: all) measure ``train/*``."""
     labels = dataset.train_labels
     known = partition in PARTITIONS
-    require(known, "data.partition", partition, " | ".join(PARTITIONS), "data.partition=dirichlet")
-    require(
+    require(known, "data.partition", partition, " or ".join(PARTITIONS), "data.partition=dirichlet")
+    require_fits(
         client_samples is None or partition == "virtual",
         "data.client_samples",
         client_samples,

@@ -23,7 +23,7 @@ class Images:
         self, dataset: Dataset, augment: str = "none", eval_train: NDArray[np.int64] | None = None
     ) -> None:
         require(
-            augment in AUGMENTATIONS, "data.augment", augment, " | ".join(AUGMENTATIONS), "data.augment=flip"
+            augment in AUGMENTATIONS, "data.augment", augment, " or ".join(AUGMENTATIONS), "data.augment=flip"
         )
         self.class_names = dataset.classes
         self.train_images = torch.from_numpy(dataset.train_images)

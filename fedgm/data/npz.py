@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedgm.data.dataset import Dataset, channel_statistics, check
-from fedgm.errors import ConfigError, DataError
+from fedgm.errors import ClashError, ConfigError, DataError
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 ALLOWED = "a .npz file with x_train, y_train, x_test, y_test (and, if you like, class names as classes)"
@@ -38,20 +38,20 @@ def load(path: str | None) -> Dataset:
 
 def _read(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
-        raise ConfigError("data.path", path, f"there is no such file; it must be {ALLOWED}", WRITE)
+        raise ClashError("data.path", path, f"there is no such file; it must be {ALLOWED}", WRITE)
     if not zipfile.is_zipfile(path):
-        raise ConfigError("data.path", path, f"it is no .npz file; it must be {ALLOWED}", WRITE)
+        raise ClashError("data.path", path, f"it is no .npz file; it must be {ALLOWED}", WRITE)
     try:
         # Arrays of Python objects would have to be unpickled, which can run code: refused.
         with np.load(path, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files if key in (*KEYS, "classes")}
             found = ", ".join(file.files) or "nothing"
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ConfigError(
+        raise ClashError(
             "data.path", path, f"it cannot be read ({error}); it must be {ALLOWED}", WRITE
         ) from error
     if missing := [key for key in KEYS if key not in arrays]:
-        raise ConfigError("data.path", path, f"it lacks {', '.join(missing)} (it has {found})", WRITE)
+        raise ClashError("data.path", path, f"it lacks {', '.join(missing)} (it has {found})", WRITE)
     return arrays
 
 

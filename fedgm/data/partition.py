@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedgm.draws import generator
-from fedgm.errors import ConfigError, require
+from fedgm.errors import ClashError, require, require_fits
 
 Indices = NDArray[np.int64]
 
@@ -141,13 +141,13 @@ def dirichlet(
             return split
         best = max(best, int(split.sizes.min()))
     if alpha == 0:
-        raise ConfigError(
+        raise ClashError(
             "data.min_samples",
             min_samples,
             f"with one class per client (data.alpha=0) the smallest of {clients} clients has {best} samples",
             f"data.min_samples={max(best, 1)}, fewer clients.count, or a larger data.alpha",
         )
-    raise ConfigError(
+    raise ClashError(
         "data.min_samples",
         min_samples,
         f"with data.alpha={alpha:g}, {len(labels)} samples and {clients} clients, {retries} draws gave the "
@@ -185,7 +185,7 @@ def _owners(rng: np.random.Generator, labels: NDArray[np.integer], clients: int,
 def _shards(rng: np.random.Generator, labels: NDArray[np.integer], clients: int) -> dict[int, Indices]:
     """Which clients hold which class: each further client goes where shards are largest."""
     classes, sizes = np.unique(labels, return_counts=True)
-    require(
+    require_fits(
         clients >= len(classes),
         "data.alpha",
         0,
@@ -230,7 +230,7 @@ def check_room(samples: int, clients: int, min_samples: int) -> None:
     """Refuse what no split can give."""
     require(clients >= 1, "clients.count", clients, "at least 1", "clients.count=100")
     require(min_samples >= 1, "data.min_samples", min_samples, "at least 1", "data.min_samples=1")
-    require(
+    require_fits(
         clients * min_samples <= samples,
         "data.min_samples",
         min_samples,

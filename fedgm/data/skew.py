@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fedgm.data.partition import Indices, Partition, check_room
 from fedgm.draws import generator
-from fedgm.errors import ConfigError, require
+from fedgm.errors import ClashError, require, require_fits
 
 Labels = NDArray[np.integer]
 RETRIES = 100  # draws before a split that must give every client data.min_samples is given up
@@ -23,7 +23,7 @@ def shards(labels: Labels, clients: int, per_client: int, seed: int, min_samples
     require(per_client >= 1, key, per_client, "at least 1", f"{key}=2")
     most = max(1, len(labels) // clients)
     allowed = f"{len(labels)} samples make at most {most} shards for each of {clients} clients"
-    require(pieces <= len(labels), key, per_client, allowed, f"{key}={min(2, most)}")
+    require_fits(pieces <= len(labels), key, per_client, allowed, f"{key}={min(2, most)}")
 
     def draw(rng: np.random.Generator) -> Indices:
         mixed = rng.permutation(len(labels))
@@ -127,7 +127,7 @@ def _drawn(
     lower = f"data.min_samples={best}, " if best >= 1 else ""
     other = "a larger data.alpha, " if "alpha" in words else ""
     hint = f"{lower}{other}more data.train_samples, or fewer clients.count"
-    raise ConfigError("data.min_samples", min_samples, allowed, hint)
+    raise ClashError("data.min_samples", min_samples, allowed, hint)
 
 
 def _check_alpha(alpha: float, name: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fedgm.data.tokens import TokenSet, tokenize
 from fedgm.data.windows import TextFederation, from_run
-from fedgm.errors import ConfigError, DataError, require
+from fedgm.errors import ClashError, ConfigError, DataError, require, require_fits
 
 if TYPE_CHECKING:
     from fedgm.config import RunConfig
@@ -43,11 +43,11 @@ def load(
     The test text is the last ``test_share`` of every client, also where a file is cut.
     """
     if path is None:
-        raise ConfigError("data.path", "null", f"it must be {ALLOWED}", "data.path=my.txt")
+        raise ConfigError("data.path", "null", ALLOWED, "data.path=my.txt")
     place = Path(path).expanduser()
     if place.is_dir():
         texts = _folder(place, pattern)
-        require(
+        require_fits(
             clients in (None, len(texts)),
             "clients.count",
             clients,
@@ -57,7 +57,7 @@ def load(
     elif place.is_file():
         texts = _pieces(_read(place), clients or 1, place.stem)
     else:
-        raise ConfigError("data.path", path, f"there is no such file or folder; it must be {ALLOWED}", "ls")
+        raise ClashError("data.path", path, f"there is no such file or folder; it must be {ALLOWED}", "ls")
     return tokenize(texts, unit, test_share)
 
 

@@ -78,7 +78,7 @@ def tokenize(texts: Mapping[str, str], unit: str = "characters", test_share: flo
         unit in ("characters", "bytes"),
         "data.source.unit",
         unit,
-        "characters | bytes",
+        "characters or bytes",
         "data.source.unit=characters",
     )
     require(

@@ -11,7 +11,6 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
 from fedgm.figures import cells
-from fedgm.figures.page import INK, sheet, write_text
 from fedgm.figures.points import (
     Point,
     Value,
@@ -24,6 +23,7 @@ from fedgm.figures.points import (
     swept,
     unit,
 )
+from fedgm.figures.style import INK, sheet, write_text
 from fedgm.statistics.goal import sign
 
 ETA = "algorithm.eta"

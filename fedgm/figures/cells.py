@@ -8,8 +8,8 @@ from matplotlib.colors import Colormap, Normalize
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from fedgm.figures.page import EMPTY, FAINT, INK, MUTED, plain
 from fedgm.figures.points import Point, Status, Value, shown
+from fedgm.figures.style import EMPTY, FAINT, INK, MUTED, plain
 from fedgm.statistics.goal import sign
 
 Table = list[list[Point | None]]  # rows from the bottom up, columns from the left

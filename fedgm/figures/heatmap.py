@@ -10,7 +10,6 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from fedgm.figures import cells
-from fedgm.figures.page import INK, sheet, write_text
 from fedgm.figures.points import (
     Point,
     Value,
@@ -27,6 +26,7 @@ from fedgm.figures.points import (
     swept,
     unit,
 )
+from fedgm.figures.style import INK, sheet, write_text
 from fedgm.statistics.goal import sign
 
 PAGE = 8.0  # inches: panels stand side by side as long as they fit

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fedgm.figures.page import FAINT, INK, MUTED, sheet, write_text
 from fedgm.figures.points import measured, scale
+from fedgm.figures.style import FAINT, INK, MUTED, sheet, write_text
 from fedgm.track.rows import Row
 
 # Okabe and Ito's colours, which colour-blind readers tell apart; more lines than colours change the dashes.

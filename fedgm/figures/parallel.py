@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from fedgm.figures.page import FAINT, INK, MUTED, sheet, write_text
 from fedgm.figures.points import (
     Point,
     best,
@@ -25,6 +24,7 @@ from fedgm.figures.points import (
     shown,
     swept,
 )
+from fedgm.figures.style import FAINT, INK, MUTED, sheet, write_text
 from fedgm.statistics.goal import sign
 
 MOST = 12  # values that get a place of their own; more are put on a linear axis

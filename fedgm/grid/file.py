@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 import yaml
 
-from fedgm.errors import ConfigError, FedGMError, require
+from fedgm.errors import ClashError, ConfigError, RefusedError, require
 from fedgm.grid.distributions import DISTRIBUTIONS, draw, kind, misses
 from fedgm.grid.halving import Halving
 
@@ -71,9 +71,9 @@ def _content(path: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(path.read_text())
     except OSError as error:
-        raise FedGMError(f"{path}: {error.strerror}. The project's own are in sweeps/") from None
+        raise RefusedError(f"{path}: {error.strerror}. The project's own are in sweeps/") from None
     except yaml.YAMLError as error:
-        raise FedGMError(f"{path}: no yaml ({' '.join(str(error).split())})") from None
+        raise RefusedError(f"{path}: no yaml ({' '.join(str(error).split())})") from None
     require(isinstance(content, dict), str(path), type(content).__name__, "a W&B sweep file", "method: grid")
     return cast(dict[str, Any], content)
 
@@ -141,7 +141,7 @@ def _check_parameter(key: str, name: str, node: Any, method: str) -> None:
         require(ok, key, dict(node), "value: or values: (a grid has no distributions)", example)
     require(kind(node) in DISTRIBUTIONS, key, node.get("distribution"), ", ".join(DISTRIBUTIONS), example)
     if problem := misses(node):
-        raise ConfigError(key, dict(node), problem, f"{name}: {{min: 0.5, max: 5.0}}")
+        raise ClashError(key, dict(node), problem, f"{name}: {{min: 0.5, max: 5.0}}")
     values = node["values"] if "values" in node else [node.get("value")]
     require(isinstance(values, list) and bool(values), f"{key}.values", values, "a list of values", example)
     for value in values:

@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fedgm.config import compose, conf_dir
-from fedgm.errors import ConfigError, require
+from fedgm.errors import ClashError, ConfigError, require, require_fits
 from fedgm.grid.file import SweepFile, Value
 from fedgm.track.folder import locate
 from fedgm.track.identity import identity
@@ -75,7 +75,7 @@ def make(file: SweepFile, extra: Sequence[str], seeds: Sequence[int], output_dir
     """Compose every point; the first that cannot be composed is refused with its key."""
     _require_free(file, extra)
     once = "seed" not in file.points[0] or len(seeds) == 1
-    require(once, "--seeds", ",".join(map(str, seeds)), "the sweep file sets seed", "--seeds 0")
+    require_fits(once, "--seeds", ",".join(map(str, seeds)), "the sweep file sets seed", "--seeds 0")
     shared = [*file.fixed, *extra, f"output_dir={output_dir}"]
     bases: dict[tuple[str, ...], DictConfig] = {}
     jobs: list[Job] = []
@@ -109,8 +109,8 @@ def _require_free(file: SweepFile, extra: Sequence[str]) -> None:
     """Refuse overrides that fight the file or the runner."""
     for word in (*file.fixed, *extra):
         key, _, value = word.lstrip("+~").partition("=")
-        require(key not in OURS, key, value, "the sweep itself decides this", OURS.get(key, ""))
-        require(key not in file.points[0], key, value, f"the sweep file sets {key}", f"edit {file.path}")
+        require_fits(key not in OURS, key, value, "the sweep itself decides this", OURS.get(key, ""))
+        require_fits(key not in file.points[0], key, value, f"the sweep file sets {key}", f"edit {file.path}")
 
 
 def _require_distinct(file: SweepFile, jobs: list[Job]) -> None:
@@ -148,7 +148,7 @@ def _composed(file: SweepFile, words: list[str], number: int) -> DictConfig:
         return compose(words)
     except (HydraException, OmegaConfBaseException) as error:
         reason = " ".join(str(error).split())
-        raise ConfigError(
+        raise ClashError(
             f"{file.path.name}: point {number}", " ".join(words), reason, "python run.py --help"
         ) from None
 
@@ -171,7 +171,7 @@ def _updated(file: SweepFile, base: DictConfig, values: dict[str, Any]) -> DictC
             raise ConfigError(where, value, "a key of the configuration", hint) from None
         except OmegaConfBaseException as error:
             where = f"{file.path.name}: parameters.{key}"
-            raise ConfigError(
+            raise ClashError(
                 where, value, str(error).splitlines()[0], "python run.py --cfg job shows all keys"
             ) from None
     return cfg

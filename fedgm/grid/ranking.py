@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from fedgm.errors import FedGMError, require
+from fedgm.errors import FedGMError, require, require_fits
 from fedgm.files import write_atomically
 from fedgm.grid.judged import counted, is_divergent
 from fedgm.grid.plan import Job, Plan
@@ -89,7 +89,9 @@ def require_winner(results: Results) -> Ranked:
     require(not others, "--write", ", ".join(others), allowed, "--best without --write")
     cfg = plan.configs[0]
     allowed = f"winners of {plan.experiment} are read by no experiment: it takes those of {cfg.winners}"
-    require(cfg.winners == plan.experiment, "--write", plan.experiment, allowed, "--best without --write")
+    require_fits(
+        cfg.winners == plan.experiment, "--write", plan.experiment, allowed, "--best without --write"
+    )
     own = round(cfg.paper_rounds * cfg.profile.rounds_scale)
     rounds = plan.jobs[0].rounds
     require(
@@ -120,7 +122,7 @@ def write_best(path: Path, plan: Plan, winner: Ranked) -> None:
     same = before.get("seed", new["seed"]) == new["seed"]
     where = ".".join([plan.experiment, *keys])
     allowed = f"{where} was chosen on seed {before.get('seed')} and stays"
-    require(same, "--seeds", new["seed"], allowed, f"--seeds {before.get('seed')}")
+    require_fits(same, "--seeds", new["seed"], allowed, f"--seeds {before.get('seed')}")
     place[keys[-1]] = new
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -156,7 +156,7 @@ def _run(overrides: list[str]) -> int:
 
     from fedgm.config import compose
     from fedgm.errors import ConfigError, RunLockedError
-    from fedgm.launch import execute
+    from fedgm.job.launch import execute
 
     try:
         execute(compose(overrides), overrides, Console(), alone=False)

@@ -50,7 +50,7 @@ class Sweep:
         """Every point's parts, before the first run; imports what the runs will share."""
         import torch
 
-        from fedgm import assemble, launch
+        from fedgm.job import assemble, launch
 
         del launch
         threads = torch.get_num_threads()
@@ -111,7 +111,7 @@ class Sweep:
         from tempfile import TemporaryDirectory
 
         from fedgm.config import compose
-        from fedgm.launch import execute
+        from fedgm.job.launch import execute
 
         with TemporaryDirectory() as folder:
             words = [

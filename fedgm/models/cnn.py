@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fedgm.errors import require
+from fedgm.errors import require_fits
 
 
 class CNN(nn.Module):
@@ -12,7 +12,7 @@ class CNN(nn.Module):
     def __init__(self, resolution: int, num_classes: int) -> None:
         super().__init__()
         hint = "profile=paper, data.resolution=32 or model=resnet8"
-        require(resolution == 32, "data.resolution", resolution, "model=cnn needs 32x32 pixels", hint)
+        require_fits(resolution == 32, "data.resolution", resolution, "model=cnn needs 32x32 pixels", hint)
         self.conv1 = nn.Conv2d(3, 6, 5)
         self.conv2 = nn.Conv2d(6, 16, 5)
         self.fc1 = nn.Linear(16 * 5 * 5, 120)

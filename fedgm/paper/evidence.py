@@ -6,7 +6,7 @@ from pathlib import Path
 from fedgm.claims.run import Run
 from fedgm.claims.verdict import Evidence
 from fedgm.config import conf_dir
-from fedgm.errors import FedGMError
+from fedgm.errors import RefusedError
 from fedgm.grid import file, plan
 from fedgm.grid.judged import as_run
 from fedgm.grid.plan import Job
@@ -20,12 +20,12 @@ Lookup = Callable[[Job], RunRecord | None]
 def stored_records(path: Path) -> list[RunRecord]:
     """Records of an archive, of all archives below a folder, or of the run folders below it."""
     if not path.exists():
-        raise FedGMError(f"{path}: no stored results. Try --stored FILE with a file of --export")
+        raise RefusedError(f"{path}: no stored results. Try --stored FILE with a file of --export")
     if path.is_dir() and (runs := record.below(path)):
         return runs
     found = archive.read(path)
     if not found:
-        raise FedGMError(f"{path}: no stored results. Try --stored FILE with a file of --export")
+        raise RefusedError(f"{path}: no stored results. Try --stored FILE with a file of --export")
     return found
 
 

@@ -12,7 +12,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fedgm.claims import paper
 from fedgm.claims.run import Window, first_quarter, last_quarter, whole
 from fedgm.config import compose, conf_dir
-from fedgm.errors import ConfigError, FedGMError, require
+from fedgm.errors import ClashError, RefusedError, require
 
 # What is wanted first comes first: `all` takes hours.
 ORDER = ("1ab", "1cd", "2", "5", "6", "9", "4", "7", "3", "8")
@@ -84,14 +84,16 @@ def read(experiment: str, overrides: Sequence[str] = ()) -> PaperFigure:
     try:
         cfg = compose([f"+experiment={experiment}", *overrides])
     except (HydraException, OmegaConfBaseException) as error:
-        raise FedGMError(" ".join(str(error).split())) from None
+        raise RefusedError(" ".join(str(error).split())) from None
     node = cast(
         dict[str, Any] | None, OmegaConf.to_container(cfg.figure, resolve=True) if cfg.figure else None
     )
     if node is None:
-        raise FedGMError(f"conf/experiment/{experiment}.yaml has no figure")
+        raise RefusedError(f"conf/experiment/{experiment}.yaml has no figure")
     for key in ("number", "title", "panels", "claims", "lines"):
-        require(bool(node.get(key)), f"{experiment}: figure.{key}", node.get(key), "set", "see fedgm.yaml")
+        require(
+            bool(node.get(key)), f"{experiment}: figure.{key}", node.get(key), "a value", "see fedgm.yaml"
+        )
     paper.claims(node["claims"])
     lines = tuple(_line(experiment, line) for line in node["lines"])
     keys = [line.key for line in lines]
@@ -110,7 +112,7 @@ def _line(experiment: str, node: dict[str, Any]) -> Line:
         require(key in LINE, f"{where}.{key}", node[key], ", ".join(LINE), "key: fedgm")
     for key in LINE[:3]:
         if not node.get(key):
-            raise ConfigError(
+            raise ClashError(
                 f"{where}.{key}", "(missing)", "a line has key, name and overrides", "key: fedgm"
             )
     return Line(node["key"], node["name"], tuple(str(node["overrides"]).split()), node.get("grid"))

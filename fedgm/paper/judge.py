@@ -9,8 +9,8 @@ from fedgm.claims.budget import budget_notes
 from fedgm.claims.paper import Claim
 from fedgm.claims.run import Run
 from fedgm.claims.verdict import Evidence
+from fedgm.config.winners import origin
 from fedgm.paper.plan import PlannedFigure
-from fedgm.winners import origin
 
 Grids = Callable[[str], list[Run | None]]
 

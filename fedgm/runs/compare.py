@@ -1,53 +1,11 @@
-"""``fedgm compare``: runs side by side in a picture and a table, seeds of a configuration as one line."""
+"""Runs side by side in a picture and a table, seeds of a configuration as one line."""
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-import click
-
-from fedgm.errors import FedGMError
+from fedgm.errors import RefusedError
 from fedgm.track.record import RunRecord
-
-
-@click.command()
-@click.argument("runs", nargs=-1, required=True)
-@click.option("--out", default="compare.png", show_default=True, help="The picture: .png, .pdf or .svg.")
-@click.option(
-    "--filter", "conditions", multiple=True, metavar="KEY=VALUE", help="Of all runs found, only these."
-)
-@click.option(
-    "--to", "target", type=float, help="Also the rounds to this value, such as 0.4  [default: none]."
-)
-@click.option("--latex", is_flag=True, help="Print the table in LaTeX.")
-def compare(
-    runs: tuple[str, ...], out: str, conditions: tuple[str, ...], target: float | None, latex: bool
-) -> None:
-    """Compare RUNS: run folders, folders above them, or files of stored results."""
-    from rich.console import Console
-
-    from fedgm.figures.formats import save
-    from fedgm.runs.find import find, matching
-    from fedgm.runs.labels import lines
-
-    console = Console()
-    try:
-        found = [run for run in matching(find(runs), conditions) if run.evaluations]
-        if not found:
-            raise FedGMError("none of these runs has been evaluated yet")
-        grouped = lines(found)
-        made = rows(grouped, target)
-        path = save(picture(grouped), Path(out))
-    except FedGMError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(2)
-    if latex:
-        click.echo(latex_table(made))
-    else:
-        console.print(as_table(made))
-    console.print(f"  {path}", highlight=False, soft_wrap=True)
 
 
 def rows(grouped: dict[str, list[RunRecord]], target: float | None = None) -> list[dict[str, str]]:
@@ -162,7 +120,7 @@ def picture(grouped: dict[str, list[RunRecord]]) -> Any:
     every = [run for runs in grouped.values() for run in runs]
     main = main_metric(every)
     if main is None:
-        raise FedGMError("these runs have no test metric to draw")
+        raise RefusedError("these runs have no test metric to draw")
     panes = [Pane(metric) for metric in pair(main) if metric in metrics(every)]
     if all("clock/time" in run.evaluations[0] for run in every):
         panes.append(Pane(main, abscissa="clock/time"))

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from fedgm.errors import FedGMError, require
+from fedgm.errors import RefusedError, require
 from fedgm.track import archive, record
 from fedgm.track.identity import number
 from fedgm.track.record import RunRecord
@@ -19,7 +19,7 @@ def find(places: Iterable[str | Path]) -> list[RunRecord]:
         if place.is_file():
             runs = archive.read(place)
         if not runs:
-            raise FedGMError(
+            raise RefusedError(
                 f"{place}: no run in there. Try outputs, outputs/NAME/RUN/seed=0 or a file of --export"
             )
         found |= {run.key: run for run in runs if run.key not in found}
@@ -35,7 +35,7 @@ def one(place: str | Path) -> RunRecord:
         if len(below) == 1:
             return below[0]
         near = f"Try {below[0].folder}" if below else "Try outputs/NAME/RUN/seed=0"
-        raise FedGMError(f"{path} is not the folder of one run ({len(below)} below it). {near}")
+        raise RefusedError(f"{path} is not the folder of one run ({len(below)} below it). {near}")
     return found
 
 
@@ -56,7 +56,7 @@ def matching(runs: Sequence[RunRecord], conditions: Sequence[str]) -> list[RunRe
     for words in conditions:
         sign = next((mark for mark in ("=", "<", ">") if mark in words), None)
         if sign is None:
-            raise FedGMError(f"--filter {words}: a key and a value. Try --filter algorithm=fedgm")
+            raise RefusedError(f"--filter {words}: a key and a value. Try --filter algorithm=fedgm")
         key, _, wanted = words.partition(sign)
         _require_known(runs, key)
         runs = [run for run in runs if _meets(value(run, key), sign, wanted)]

@@ -6,8 +6,9 @@ from typing import Any
 
 from torch import Tensor
 
-from fedgm import assemble, config
-from fedgm.errors import FedGMError
+from fedgm import config
+from fedgm.errors import RefusedError
+from fedgm.job import assemble
 from fedgm.lightning import pl
 
 NEEDED, GUESS = "num_classes", 10  # the stored weights say how many there are
@@ -19,12 +20,10 @@ def load_model(run: str | Path) -> pl.LightningModule:
 
     folder = Path(run)
     if not (folder / "config.yaml").exists():
-        raise FedGMError(
-            f"{folder} is not a run folder: there is no config.yaml. Try outputs/NAME/RUN/seed=0"
-        )
+        raise RefusedError(f"{folder} is no run folder: there is no config.yaml. Try outputs/NAME/RUN/seed=0")
     weights = folder / "model.safetensors"
     if not weights.exists():
-        raise FedGMError(f"{folder}: no model.safetensors, which a run writes at its end. Finish it first")
+        raise RefusedError(f"{folder}: no model.safetensors, which a run writes at its end. Finish it first")
     config.register()
     stored = config.validate(config.stored(folder))
     tensors = load_file(weights)

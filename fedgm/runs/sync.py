@@ -1,38 +1,7 @@
-"""``fedgm sync``: send stored runs to W&B later: rows, configuration and summary."""
+"""A stored run sent to W&B later: rows, configuration and summary."""
 
-import sys
 from pathlib import Path
 from typing import Any
-
-import click
-
-
-@click.command()
-@click.argument("folder", default="outputs")
-@click.option("--filter", "conditions", multiple=True, metavar="KEY=VALUE", help="Only these.")
-@click.option("--project", help="Another project than the one in the configuration.")
-def sync(folder: str, conditions: tuple[str, ...], project: str | None) -> None:
-    """Send the runs below FOLDER that are done to W&B; rounds that it has are not sent twice."""
-    from fedgm.errors import FedGMError
-    from fedgm.runs.find import find, matching
-    from fedgm.track.wandb_run import resolve_mode
-
-    try:
-        found = matching(find([folder]), conditions)
-        folders = [run.folder for run in found if run.is_done and run.folder is not None]
-        if not folders:
-            raise FedGMError(f"{folder}: no run that is done. Try fedgm list {folder}")
-        if resolve_mode("online") != "online":
-            raise FedGMError("no W&B key here. Try `wandb login`, or set WANDB_API_KEY")
-        for number, home in enumerate(folders, start=1):
-            sent = send(home, project)
-            how = "sent" if sent else "W&B cannot be reached; recorded offline, and the rest is left"
-            click.echo(f"[{number}/{len(folders)}] {home}: {how}")
-            if not sent:
-                sys.exit(1)
-    except FedGMError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(2)
 
 
 def send(folder: Path, project: str | None = None) -> bool:

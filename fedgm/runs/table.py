@@ -1,7 +1,6 @@
-"""``fedgm list`` and ``fedgm show``: stored runs in a table, and one of them in full."""
+"""Stored runs in a table, and one of them in full."""
 
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from fedgm.track.record import RunRecord
@@ -16,30 +16,7 @@ if TYPE_CHECKING:
 PRUNED = ("failed", "killed", "stopped")  # paused and diverged runs are results
 
 
-@click.command("list")
-@click.argument("folder", default="outputs")
-@click.option("--filter", "conditions", multiple=True, metavar="KEY=VALUE", help="Also KEY<VALUE, KEY>VALUE.")
-@click.option("--sort", "key", default="name", show_default=True, metavar="KEY", help="-KEY: descending.")
-@click.option("--prune", is_flag=True, help="Delete listed runs that failed or were killed, after asking.")
-def list_runs(folder: str, conditions: tuple[str, ...], key: str, prune: bool) -> None:
-    """List the runs below FOLDER, or of a file of stored results: status, parameters, final numbers, size."""
-    from rich.console import Console
-
-    from fedgm.errors import FedGMError
-    from fedgm.runs.find import find, matching, order
-
-    console = Console()
-    try:
-        runs = order(matching(find([folder]), conditions), key)
-        console.print(table(runs))
-        if prune:
-            _prune(runs)
-    except FedGMError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(2)
-
-
-def table(runs: "Sequence[RunRecord]") -> "Table":
+def of_runs(runs: "Sequence[RunRecord]") -> "Table":
     """A line for each run."""
     from rich.table import Table
 
@@ -83,7 +60,7 @@ def _bytes(count: int) -> str:
     return f"{count} GB"
 
 
-def _prune(runs: "Sequence[RunRecord]") -> None:
+def prune(runs: "Sequence[RunRecord]") -> None:
     """Delete folders of runs that ended badly and that nobody works on, after a yes."""
     from fedgm.track.lock import is_alive
 
@@ -104,24 +81,12 @@ def _prune(runs: "Sequence[RunRecord]") -> None:
     click.echo(f"{len(chosen)} runs deleted")
 
 
-@click.command()
-@click.argument("run")
-def show(run: str) -> None:
-    """Show one RUN: what it was, how it ended, its numbers, its configuration, its files."""
-    from rich.console import Console
-
-    from fedgm.errors import FedGMError
-    from fedgm.runs.find import metrics, one, shown
-
-    console = Console()
-    try:
-        found = one(run)
-    except FedGMError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(2)
+def show(found: "RunRecord", console: "Console") -> None:
+    """Print one run in full."""
     from rich.table import Table
 
     from fedgm.runs import labels
+    from fedgm.runs.find import metrics, shown
 
     facts = found.facts
     rounds = f"{facts['rounds_done']} of {facts['rounds']} rounds, {facts.get('seconds') or 0:.0f} s"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from fedgm.errors import ConfigError
+from fedgm.errors import ClashError, ConfigError
 from fedgm.server import conversions as c
 from fedgm.server import later
 from fedgm.server.momentum import Momentum
@@ -129,7 +129,7 @@ def scheme(name: str) -> Scheme:
     key = ALIASES.get(key, key)
     if key not in SCHEMES:
         close = get_close_matches(key, SCHEMES, n=1) or ["fedgm convert --list"]
-        raise ConfigError("scheme", name, f"it must be one of {', '.join(SCHEMES)}", close[0])
+        raise ConfigError("scheme", name, f"one of {', '.join(SCHEMES)}", close[0])
     return SCHEMES[key]
 
 
@@ -142,10 +142,10 @@ def momentum_of(name: str, parameters: c.Parameters) -> Momentum:
                 typed(known.example) or "no parameter at all"
             ]
             allowed = f"{known.name} takes {', '.join(known.parameters) or 'no parameter'}"
-            raise ConfigError(f"algorithm.{key}", parameters[key], allowed, close[0])
+            raise ClashError(f"algorithm.{key}", parameters[key], allowed, close[0])
     missing = [key for key in known.parameters if key not in parameters and key not in known.optional]
     if missing:
-        raise ConfigError(f"algorithm.{missing[0]}", "?", f"{known.name} needs it", typed(known.example))
+        raise ClashError(f"algorithm.{missing[0]}", "?", f"{known.name} needs it", typed(known.example))
     return known.to_momentum(**parameters)
 
 

@@ -7,7 +7,7 @@ Momentum that *sums* its updates (Flower, TFF, ``torch.optim.SGD``) and momentum
 from collections.abc import Mapping
 from math import inf, isclose, isfinite, sqrt
 
-from fedgm.errors import ConfigError, require
+from fedgm.errors import ClashError, require, require_fits
 from fedgm.server.momentum import Momentum, momentum_constant
 
 Parameters = Mapping[str, float]
@@ -187,7 +187,7 @@ def as_robust(m: Momentum) -> Parameters:
     top = 1 - (1 - m.beta) / (1 + high)
     over = max(m.nu - top, -m.nu)
     allowed = f"at beta = {m.beta:.6g} robust has 0 <= nu <= {top:.6g}, which this misses by {over:.6g}"
-    require(over < 1e-9, "algorithm.nu", m.nu, allowed, _general(m))
+    require_fits(over < 1e-9, "algorithm.nu", m.nu, allowed, _general(m))
     for _ in range(100):
         r = (low + high) / 2
         above = (1 - m.nu) * m.beta * (1 - r) ** 2 * (1 + r) > (1 - m.beta) * (m.beta - r**3)
@@ -215,7 +215,7 @@ def as_accsgd(m: Momentum) -> Parameters:
     """For -1/eps < nu < 1, at the authors' eps = 0.7."""
     eps = 0.7
     allowed = f"accsgd has -1/eps = {-1 / eps:.6g} < nu < 1, reaching nu = 1 only as xi goes to infinity"
-    require(-1 / eps < m.nu < 1 - 1e-12, "algorithm.nu", m.nu, allowed, _general(m))
+    require_fits(-1 / eps < m.nu < 1 - 1e-12, "algorithm.nu", m.nu, allowed, _general(m))
     xi = (1 + m.nu * eps) / (eps * (1 - m.nu))
     kappa = eps * xi * (eps + m.beta) / (1 - m.beta)
     return {"delta": m.eta * (1 + eps) / (eps * (1 + xi)), "kappa": kappa, "xi": xi}
@@ -270,7 +270,7 @@ def _triple_rate(beta: float) -> float:
 
 def _needs_beta(m: Momentum, why: str) -> None:
     """Refuse beta = 0."""
-    require(
+    require_fits(
         m.beta > 0,
         "algorithm.beta",
         m.beta,
@@ -282,7 +282,7 @@ def _needs_beta(m: Momentum, why: str) -> None:
 def _match(name: str, value: float, must: float, why: str, hint: str) -> None:
     """Refuse a value that the target scheme cannot have, and say by how much."""
     if not isclose(value, must, rel_tol=1e-9, abs_tol=1e-9):
-        raise ConfigError(
+        raise ClashError(
             f"algorithm.{name}", f"{value:.6g}", f"{why}, which this misses by {value - must:+.6g}", hint
         )
 

@@ -2,7 +2,7 @@
 
 from math import isfinite
 
-from fedgm.errors import require
+from fedgm.errors import require, require_fits
 from fedgm.server.conversions import Parameters, _factor, _general, _match, _nesterov, _positive
 from fedgm.server.momentum import Momentum
 
@@ -41,7 +41,7 @@ def as_gpa(m: Momentum) -> Parameters:
 def as_ema_nesterov(m: Momentum) -> Parameters:
     """Only for eta = 1/(1-nu) and 0 <= nu <= beta."""
     legal = -1e-9 <= m.nu <= m.beta + 1e-9
-    require(
+    require_fits(
         legal, "algorithm.nu", f"{m.nu:.6g}", f"ema-nesterov has 0 <= nu <= beta = {m.beta:.6g}", _general(m)
     )
     eta = 1 / (1 - m.nu)

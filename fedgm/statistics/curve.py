@@ -63,6 +63,8 @@ def stage(
 def _check(rounds: Sequence[int], values: Sequence[float], least: int) -> None:
     """A curve has enough points, in order, all of them finite."""
     require(len(values) >= least, "evaluations", len(values), f"at least {least}", "a smaller eval.every")
-    require(all(a < b for a, b in pairwise(rounds)), "rounds", list(rounds), "increasing", "sorted rows")
+    require(
+        all(a < b for a, b in pairwise(rounds)), "rounds", list(rounds), "increasing numbers", "sorted rows"
+    )
     bad = [value for value in values if not math.isfinite(value)]
     require(not bad, "values", bad, "finite numbers", "the rows before the run diverged")

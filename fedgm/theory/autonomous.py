@@ -2,7 +2,7 @@
 
 from math import inf, nan, sqrt
 
-from fedgm.errors import require
+from fedgm.errors import require_fits
 from fedgm.theory.setting import Problem, Setting, symbols
 from fedgm.theory.statement import Condition, Report, Terms, Variant, drawn_variance, state
 
@@ -120,7 +120,9 @@ def _require_average(setting: Setting) -> None:
     """The delay is bounded by way of |h_t|, which is an average of past updates for these nu alone."""
     for _, _, _, nu in setting.stages:
         allowed = "Theorem 3 and its corollary cover 0 <= nu <= 1, where h is an average of past updates"
-        require(0 <= nu <= 1, "nu", f"{nu:g}", allowed, "a scheme with nu in [0, 1], such as algorithm=fedgm")
+        require_fits(
+            0 <= nu <= 1, "nu", f"{nu:g}", allowed, "a scheme with nu in [0, 1], such as algorithm=fedgm"
+        )
 
 
 def _root(square: float, linear: float, limit: float) -> float:

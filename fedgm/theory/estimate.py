@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fedgm.errors import FedGMError
+from fedgm.errors import RefusedError
 from fedgm.theory.hessian import Batch, Curvature, Loss, Tell, evaluating, gradient, hessian_norm
 from fedgm.theory.setting import Problem
 
@@ -70,9 +70,7 @@ def gradient_spread(
     """
     counts = [len(client) for client in clients]
     if min(counts, default=0) < 2:
-        raise FedGMError(
-            f"batches per client are {counts}: a variance needs two or more. Try smaller batches"
-        )
+        raise RefusedError(f"batches per client are {counts}: a variance needs two. Try smaller batches")
     n, f0, noise, carried = len(clients), 0.0, 0.0, list[float]()
     with evaluating(module) as parameters:
         total = torch.zeros(sum(p.numel() for p in parameters), dtype=torch.float64)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from fedgm.draws import derive
-from fedgm.errors import FedGMError
+from fedgm.errors import RefusedError
 
 Batch = tuple[Tensor, Tensor]
 Loss = Callable[[Tensor, Tensor], Tensor]  # (output, target) -> scalar mean over the batch
@@ -66,7 +66,7 @@ def evaluating(module: nn.Module) -> Generator[list[nn.Parameter]]:
     """
     parameters = [p for p in module.parameters() if p.requires_grad]
     if not parameters:
-        raise FedGMError("the module has no parameter that requires a gradient, so nothing to measure")
+        raise RefusedError("the module has no parameter that requires a gradient, so nothing to measure")
     modes = [(part, part.training) for part in module.modules()]
     module.eval()
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from fedgm.errors import FedGMError
+from fedgm.errors import RefusedError
 
 
 class Training(NamedTuple):
@@ -23,7 +23,7 @@ def require_covered(training: Training) -> None:
     """Raise with every reason why Theorems 1 to 3 say nothing about a run."""
     reasons = [reason for reason in (*_client(training), *_server(training)) if reason]
     if reasons:
-        raise FedGMError("no theorem covers this configuration:\n" + "\n".join(f"- {r}" for r in reasons))
+        raise RefusedError("no theorem covers this configuration:\n" + "\n".join(f"- {r}" for r in reasons))
 
 
 def _client(training: Training) -> list[str]:

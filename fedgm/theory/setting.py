@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from math import inf, isclose
 from typing import NamedTuple
 
-from fedgm.errors import FedGMError, require
-from fedgm.server import Plan
+from fedgm.errors import RefusedError, require
+from fedgm.schedule import Plan
 
 
 @dataclass(frozen=True)
@@ -142,13 +142,13 @@ def symbols(setting: Setting) -> Symbols:
 def theory_stages(plan: Plan) -> tuple[TheoryStage, ...]:
     """The stages of a run's plan; the theorems know no server rule but FedGM."""
     if plan.at(plan.ends[-1])[1] != plan.stages[-1].hyper:
-        raise FedGMError(
+        raise RefusedError(
             "the theorems cover stages of constant eta, beta and nu; this schedule changes them every round. "
             "Try schedule=constant, multistage or stages"
         )
     for stage in plan.stages:
         if not {"eta", "beta", "nu"} <= stage.hyper.keys():
-            raise FedGMError(
+            raise RefusedError(
                 f"the theorems cover FedGM, whose stages have eta, beta and nu; this plan has "
                 f"{sorted(stage.hyper)}. Try algorithm=fedgm, or one of its special cases"
             )

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fedgm.errors import FedGMError
+from fedgm.errors import RefusedError
 from fedgm.files import write_atomically
 from fedgm.track.record import RunRecord
 
@@ -34,14 +34,14 @@ def read(path: Path) -> list[RunRecord]:
     try:
         head, *runs = [json.loads(line) for line in path.read_text().splitlines()]
     except (OSError, ValueError, RecursionError) as error:
-        raise FedGMError(f"{path}: stored results cannot be read ({error})") from None
+        raise RefusedError(f"{path}: stored results cannot be read ({error})") from None
     if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise FedGMError(f"{path}: not a file of stored results (it does not begin with '{FORMAT}')")
+        raise RefusedError(f"{path}: not a file of stored results (it does not begin with '{FORMAT}')")
     try:
         return [_record(run, head["config"]) for run in runs]
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise FedGMError(f"{path}: stored results are damaged ({reason}). Try `git checkout` of it") from None
+        raise RefusedError(f"{path}: stored results are damaged ({reason}). Try git checkout") from None
 
 
 def below(path: Path) -> list[RunRecord]:

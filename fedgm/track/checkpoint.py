@@ -11,9 +11,9 @@ from safetensors.torch import load, save
 from fedgm.client.rule import State
 from fedgm.client.store import ClientStore
 from fedgm.client.weights import FlatWeights, Snapshot
+from fedgm.federated.loop import FederatedLoop, rounds_done
 from fedgm.files import make_folder, read_sealed, sealed, write_atomically
 from fedgm.lightning import Checkpoint, TorchCheckpointIO, pl
-from fedgm.loop import FederatedLoop, rounds_done
 
 SHARED = "shared."  # before the names of a client rule's vectors in the files of past models
 

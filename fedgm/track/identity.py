@@ -1,10 +1,10 @@
 """What makes two runs the same run: a hash that outlives added and renamed keys.
 
 Stored results are found by it, so it may never change for a run that is already stored. A later version that
-adds a key puts it into ``ADDED`` with the value that older versions implied; one that renames a key or moves
-a target puts it into ``RENAMED`` or ``MOVED``; a rule whose arithmetic changes gets ``version: 2`` in its
-yaml, or an entry in ``CHANGED`` where it changes for some runs alone.
-``tests/unit/test_identity.py`` holds the hashes of 20 commands.
+adds a key puts it into ``ADDED`` with the value that older versions implied; one that renames a key puts it
+into ``RENAMED``; one that moves a target puts it into ``MOVED`` (:mod:`fedgm.config.moved`); a rule whose
+arithmetic changes gets ``version: 2`` in its yaml, or an entry in ``CHANGED`` where it changes for some runs
+alone. ``tests/unit/test_identity.py`` holds the hashes of 20 commands.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
+from fedgm.config.moved import MOVED
 from fedgm.track.contents import contents
 
 # What cannot change a bit of a result. Seeds have folders of their own; `paper_*`, `winners` and `best` only
@@ -39,8 +40,6 @@ ADDED: dict[str, Any] = {
 }
 # Key now -> key as stored runs have it.
 RENAMED: dict[str, str] = {}
-# Start of a `_target_` now -> as stored runs have it.
-MOVED: dict[str, str] = {}
 # Rules whose arithmetic changed for some runs alone, which then count as another version: (key, which runs).
 # `version: 2` in a yaml would part the others, too, from their stored results.
 CHANGED: dict[str, Callable[[dict[str, Any]], bool]] = {
@@ -53,7 +52,7 @@ CHANGED: dict[str, Callable[[dict[str, Any]], bool]] = {
     ),
     # Under `stages`, etas multiply the eta of a rule outside FedGM's family instead of replacing it.
     "schedule.version": lambda run: (
-        run["schedule"]["_target_"] == "fedgm.server.stages.Stages"
+        run["schedule"]["_target_"] == "fedgm.schedule.stages.Stages"
         and not run["algorithm"]["_target_"].startswith(
             ("fedgm.server.GeneralMomentum", "fedgm.server.schemes.")
         )
@@ -101,7 +100,7 @@ def _plain(value: Any, key: str = "") -> Any:
     if isinstance(value, list):
         return [_plain(v) for v in value]
     if key == "_target_" and isinstance(value, str):
-        return next((old + value[len(new) :] for new, old in MOVED.items() if value.startswith(new)), value)
+        return MOVED.get(value, value)
     return number(value)
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from fedgm.config import Track
-from fedgm.errors import ConfigError, require
-from fedgm.events import StageEnd
+from fedgm.config.parts import build
+from fedgm.errors import ClashError, require
+from fedgm.federated.events import StageEnd
 from fedgm.lightning import Logger, rank_zero_only
-from fedgm.parts import build
 from fedgm.track.wandb_run import WandbRecord
 
 TAKEN = ("checkpoints", "wandb")  # folders of a run that are not loggers'
@@ -89,4 +89,4 @@ def _build(name: str, node: Mapping[str, Any], home: Path) -> Logger:
         return build(node, f"track.loggers.{name}", offer={"save_dir": str(home)}, kind=Logger)
     except ModuleNotFoundError as error:
         reason = f"it needs a package that is not installed ({str(error).splitlines()[0].rstrip('.')})"
-        raise ConfigError("track", name, reason, f"pip install 'fedgm[{name}]', or track=csv") from None
+        raise ClashError("track", name, reason, f"pip install 'fedgm[{name}]', or track=csv") from None

@@ -1,7 +1,7 @@
 """``stop_after=R``: end a run early with a checkpoint, so that a larger R continues it bit for bit."""
 
+from fedgm.federated.loop import rounds_done
 from fedgm.lightning import pl
-from fedgm.loop import rounds_done
 
 
 class PauseAfter(pl.Callback):

@@ -13,9 +13,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from fedgm.events import StageEnd
+from fedgm.federated.events import StageEnd
+from fedgm.federated.loop import FederatedLoop, Row, rounds_done
 from fedgm.lightning import pl
-from fedgm.loop import FederatedLoop, Row, rounds_done
 from fedgm.tasks import Scoreboard
 
 LINES = 20  # at most so many progress lines where there is no terminal

@@ -7,11 +7,11 @@ from warnings import warn
 
 import yaml
 
+from fedgm.config.trust import text_of
 from fedgm.tasks.metric import Scoreboard, scoreboard
 from fedgm.track import rows, summary
 from fedgm.track.lock import is_alive
 from fedgm.track.rows import Row
-from fedgm.trust import text_of
 
 DONE = ("finished", "diverged")
 # Of the summary: what tells a run apart, how it ended, and with which program.

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from fedgm.errors import FedGMError
-from fedgm.events import FederatedCallback, StageEnd
+from fedgm.federated.events import FederatedCallback, StageEnd
+from fedgm.federated.loop import FederatedLoop, rounds_done
 from fedgm.files import write_atomically
 from fedgm.lightning import Logger, pl
-from fedgm.loop import FederatedLoop, rounds_done
 from fedgm.track import rows
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from fedgm.config import RunConfig
+from fedgm.config.winners import origin
 from fedgm.errors import FedGMError
 from fedgm.files import digest
-from fedgm.server import Plan, ServerRule
+from fedgm.schedule import Plan
+from fedgm.server import ServerRule
 from fedgm.tasks.metric import Scoreboard, scoreboard
 from fedgm.track import rows, shape
 from fedgm.track.folder import read_json, write_json
-from fedgm.winners import origin
 
 PACKAGES = ("fedgm", "torch", "pytorch-lightning", "hydra-core", "wandb", "numpy")
 DONE = ("finished", "diverged")

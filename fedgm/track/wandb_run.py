@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fedgm.config import Track
-from fedgm.errors import ConfigError
+from fedgm.errors import ClashError
 from fedgm.track.rows import Row
 from fedgm.track.wandb_key import has_key
 
@@ -31,7 +31,7 @@ def resolve_mode(mode: str) -> Mode:
     resolved: Mode = asked if asked in ("offline", "disabled") else "online" if has_key() else "offline"
     if in_sweep_agent() and resolved != "online":
         allowed = "inside a sweep agent the sweep waits for the rows: online, with a key (wandb login)"
-        raise ConfigError("track.mode", resolved, allowed, "fedgm sweep FILE without an account")
+        raise ClashError("track.mode", resolved, allowed, "fedgm sweep FILE without an account")
     return resolved
 
 

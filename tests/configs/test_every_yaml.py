@@ -8,9 +8,10 @@ import pytest
 import yaml
 
 import fedgm
-from fedgm import assemble, config
+from fedgm import config
 from fedgm.errors import ConfigError, DataError
-from fedgm.main import main
+from fedgm.job import assemble
+from fedgm.job.main import main
 from fedgm.track import rows
 
 CONF = config.conf_dir()

@@ -10,7 +10,8 @@ import yaml
 from json_schema import violations
 from omegaconf import DictConfig, OmegaConf
 
-from fedgm import assemble, config
+from fedgm import config
+from fedgm.job import assemble
 from fedgm.track.identity import identity
 
 HERE = Path(__file__).parent

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from dashboard_runs import STAGES, write_grid, write_run
 
-from fedgm import cli
+from fedgm.cli import group as cli
 from fedgm.dashboard import columns, page, payload
 from fedgm.dashboard.collect import Collector
 from fedgm.track import archive, record, rows

@@ -7,10 +7,11 @@ from click.testing import CliRunner
 from dashboard_runs import write_run
 from omegaconf import OmegaConf
 
-from fedgm import cli, config
-from fedgm.assemble import load_federation
+from fedgm import config
+from fedgm.cli import group as cli
 from fedgm.dashboard.collect import Collector
 from fedgm.dashboard.split import splits
+from fedgm.job.assemble import load_federation
 
 TINY = ["profile=tiny", "data=synthetic", "clients.count=12"]
 

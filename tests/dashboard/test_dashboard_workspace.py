@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from dashboard_runs import write_grid, write_run
 
-from fedgm import cli
+from fedgm.cli import group as cli
 from fedgm.dashboard import workspace
 from fedgm.dashboard.collect import Collector
 

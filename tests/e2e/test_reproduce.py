@@ -13,7 +13,7 @@ SMALL = [
     "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20", "clients.count=10",
     "clients.per_round=2", "local.unit=steps", "local.epochs=1", "track.mode=disabled", "rounds=8",
 ]  # fmt: skip
-PROGRAM = [sys.executable, "-m", "fedgm.cli", "reproduce", "fig5", "--profile", "tiny", "--seeds", "2"]
+PROGRAM = [sys.executable, "-m", "fedgm", "reproduce", "fig5", "--profile", "tiny", "--seeds", "2"]
 
 
 def start(output_dir, *arguments) -> subprocess.Popen:

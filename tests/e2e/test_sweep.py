@@ -14,7 +14,7 @@ from commands import is_alive, timeless
 
 from fedgm.track import record, rows
 
-PROGRAM = [sys.executable, "-m", "fedgm.cli", "sweep"]
+PROGRAM = [sys.executable, "-m", "fedgm", "sweep"]
 SMALL = (
     "profile=tiny, data.train_samples=200, data.test_samples=20, eval.train_samples=20, clients.count=10, "
     "clients.per_round=2, local.unit=steps, local.epochs=1, track.mode=disabled"

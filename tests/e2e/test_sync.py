@@ -15,7 +15,7 @@ def test_stored_runs_are_sent_later_once(tmp_path, commands, stranger):
 
     def sync(url):
         return subprocess.run(
-            [sys.executable, "-m", "fedgm.cli", "sync", str(home)], env=logged_in(stranger, url, tmp_path),
+            [sys.executable, "-m", "fedgm", "sync", str(home)], env=logged_in(stranger, url, tmp_path),
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
 

@@ -183,7 +183,7 @@ def test_a_sweep_without_server_sends_its_pictures_where_runs_go_online(tmp_path
     )
     with serving() as server:
         env = logged_in(stranger, server.url, tmp_path)
-        command = [sys.executable, "-m", "fedgm.cli", "sweep", str(tmp_path / "grid.yaml")]
+        command = [sys.executable, "-m", "fedgm", "sweep", str(tmp_path / "grid.yaml")]
         done = subprocess.run(
             [*command, "--output-dir", str(tmp_path / "o")],
             env=env, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200,

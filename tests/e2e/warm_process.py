@@ -20,8 +20,8 @@ def serve() -> list[str]:
     """Answer requests until stdin ends; in a forked command return its arguments instead."""
     import wandb  # noqa: F401
 
-    import fedgm.launch
-    import fedgm.main  # noqa: F401
+    import fedgm.job.launch
+    import fedgm.job.main  # noqa: F401
 
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:

@@ -6,9 +6,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from fedgm import assemble, config
-from fedgm.callback import FedGM
+from fedgm import config
 from fedgm.client.store import ClientStore
+from fedgm.federated.callback import FedGM
+from fedgm.job import assemble
 from fedgm.tasks.classification import Classification
 
 # Softmax regression: convex. 6 clients of one class each, 3 in a round, so that everyone comes back.

@@ -7,8 +7,8 @@ import torch
 from convex import configured, fit, flat, linear, local, rounds
 from torch import nn
 
-from fedgm import assemble
-from fedgm.callback import FedGM
+from fedgm.federated.callback import FedGM
+from fedgm.job import assemble
 from fedgm.lightning import pl
 from fedgm.tasks.classification import Classification
 

@@ -7,12 +7,12 @@ from convex import configured, fit, flat
 from safetensors.torch import load_file
 
 import fedgm
-from fedgm import assemble
 from fedgm.errors import ConfigError
+from fedgm.job import assemble
+from fedgm.schedule.plan import Constant, Multistage
+from fedgm.schedule.schedule_free import UniformAverage
 from fedgm.server.momentum import GeneralMomentum, Momentum, averaged, server_step
 from fedgm.server.nsgdm import NormalizedMomentum
-from fedgm.server.schedule import Constant, Multistage
-from fedgm.server.schedule_free import UniformAverage
 from fedgm.server.schemes import schedule_free
 
 ROUNDS = 60

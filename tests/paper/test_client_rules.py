@@ -5,9 +5,9 @@ import torch
 from convex import configured, fit, flat, linear, local, rounds
 from torch import nn
 
-from fedgm import assemble
 from fedgm.client.store import ClientStore, require_room
 from fedgm.errors import ConfigError, FedGMError
+from fedgm.job import assemble
 from fedgm.participation.normalize import effective_steps
 
 

@@ -9,17 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedgm.errors import ConfigError
-from fedgm.server import (
-    Constant,
-    GeneralMomentum,
-    Momentum,
-    Multistage,
-    momentum_constant,
-    multistage,
-    server_step,
-    stage_ends,
-)
-from fedgm.server.stages import length_constant, violations
+from fedgm.schedule import Constant, Multistage, multistage, stage_ends
+from fedgm.schedule.stages import length_constant, violations
+from fedgm.server import GeneralMomentum, Momentum, momentum_constant, server_step
 
 FIGURES = [(1000, [143, 429, 1000]), (2000, [286, 857, 2000])]
 ETAS = [2.0, 1.0, 0.5]

@@ -5,9 +5,9 @@ import torch
 from convex import configured, fit, flat, linear, local, rounds
 from torch import nn
 
-from fedgm import assemble
 from fedgm.errors import ConfigError
-from fedgm.server import Multistage
+from fedgm.job import assemble
+from fedgm.schedule import Multistage
 from fedgm.server.fedexp import FedExP, extrapolation
 
 

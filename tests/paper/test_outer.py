@@ -6,7 +6,8 @@ from safetensors.torch import load_file
 from torch.nn import functional as F
 
 import fedgm
-from fedgm import assemble, config
+from fedgm import config
+from fedgm.job import assemble
 from fedgm.track import rows
 
 STEPS = 6

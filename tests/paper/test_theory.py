@@ -8,7 +8,7 @@ import pytest
 from theorems import PROBLEM, SETTING, THEOREMS, limits, staged, terms, text_of
 
 from fedgm.errors import ConfigError, FedGMError
-from fedgm.server import Plan, Stage
+from fedgm.schedule import Plan, Stage
 from fedgm.theory import (
     Condition,
     Problem,
@@ -130,7 +130,7 @@ def test_the_corollary_holds_only_where_no_client_differs_by_more_than_sigma_g(v
 def test_theorem3_refuses_nu_outside_the_unit_interval(nu):
     wild = replace(SETTING, stages=[(2, 2.0, 0.5, nu)])
     for theorem in (theorem3, corollary):
-        with pytest.raises(ConfigError, match=f"nu={nu} is not allowed: Theorem 3 and its corollary"):
+        with pytest.raises(ConfigError, match=f"nu={nu}: Theorem 3 and its corollary"):
             theorem(PROBLEM, wild)
     assert theorem2(PROBLEM, replace(wild, tau=0, K_law=(), eta_l=1e-9)).holds
 

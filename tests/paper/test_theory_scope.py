@@ -6,7 +6,10 @@ import torch
 from click.testing import CliRunner
 from theorems import PROBLEM
 
-from fedgm import cli, config, diagnosis
+from fedgm import config
+from fedgm.cli import group as cli
+from fedgm.diagnosis import constants
+from fedgm.diagnosis import setting as diagnosis
 from fedgm.participation import ClientTask
 from fedgm.theory import theorem2, theorem3
 
@@ -91,7 +94,7 @@ def test_a_scheme_without_epochs():
     # rounds 1..4: 2, 1, 2, 1 epochs of 3 steps; unnormalised, so eta takes on the mean K
     assert (s.m, s.tau, s.K_law, s.spread) == (1, 0, ((3, 0.5), (6, 0.5)), (3, 6))
     assert s.stages[0].eta == pytest.approx(4.5 * setting(*EQUAL).stages[0].eta)
-    assert diagnosis._setting(own)[1] is False  # nothing is known of who arrives: the corollary
+    assert diagnosis.covered_setting(own)[1] is False  # nothing is known of who arrives: the corollary
 
 
 @pytest.mark.parametrize(
@@ -127,11 +130,11 @@ def test_nu_outside_the_unit_interval_is_refused_by_theorem_3_alone():
     wild = [*TINY, *EQUAL, "algorithm.nu=1.2", "participation=autonomous"]
     refused = theory(*wild)
     assert refused.exit_code == 2
-    assert "nu=1.2 is not allowed: Theorem 3 and its corollary cover 0 <= nu <= 1" in refused.output
+    assert "nu=1.2: Theorem 3 and its corollary cover 0 <= nu <= 1" in refused.output
     every = theory(*wild, "--theorem", "all")
     assert every.exit_code == 0
     assert "─ Theorem 2 (corrected)" in every.output
-    assert "Theorem 3: nu=1.2 is not allowed" in every.output
+    assert "Theorem 3: nu=1.2: Theorem 3" in every.output
     assert "Theorem 2" in theory(*TINY, *EQUAL, "algorithm.nu=1.2").output
 
 
@@ -147,7 +150,7 @@ def test_measuring_uses_one_thread_and_gives_the_others_back():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        with diagnosis._one_thread():
+        with constants._one_thread():
             assert torch.get_num_threads() == 1
         assert torch.get_num_threads() == 2
     finally:

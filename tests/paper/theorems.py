@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 
 from fedgm.draws import generator
-from fedgm.server import Plan, multistage
+from fedgm.schedule import Plan, multistage
 from fedgm.theory import (
     Problem,
     Quadratic,

@@ -7,13 +7,14 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from fedgm import assemble, config
-from fedgm.callback import FedGM
+from fedgm import config
 from fedgm.config import RunConfig
 from fedgm.data.federation import Federation
 from fedgm.draws import derive
+from fedgm.federated.callback import FedGM
+from fedgm.federated.loop import FederatedLoop
+from fedgm.job import assemble
 from fedgm.lightning import pl
-from fedgm.loop import FederatedLoop
 from fedgm.tasks.classification import Classification
 
 # 5 clients of unequal size, 3 in a round, 2 rounds, batches of 16: 60 local steps in half a second

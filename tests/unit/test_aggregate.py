@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedgm.aggregate import CohortMean, Mean, shares
+from fedgm.federated.aggregate import CohortMean, Mean, shares
 
 NOTHING = torch.empty(0)
 NO_COUNTERS = torch.empty(0, dtype=torch.int64)

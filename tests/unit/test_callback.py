@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from fedgm.callback import FedGM, ServerUpdate
-from fedgm.server import GeneralMomentum, Multistage
+from fedgm.federated.callback import FedGM, ServerUpdate
+from fedgm.schedule import Multistage
+from fedgm.schedule.stages import Stages
+from fedgm.server import GeneralMomentum
 from fedgm.server.fedadam import FedAdam
-from fedgm.server.stages import Stages
 
 
 def logs(rule, schedule=Multistage, rounds=7):

@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from fedgm.cli.group import main
 from fedgm.data import cifar10
 from fedgm.data.cifar10_sources import ARCHIVE, ARCHIVE_MD5, Arrays, decode_archive, decode_package
-from fedgm.data.command import data
 from fedgm.data.dataset import channel_statistics, pool, subset
 from fedgm.errors import ConfigError, DataError
 
@@ -265,13 +265,13 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
 
 
 def test_the_command_says_where_it_is(real):
-    result = CliRunner().invoke(data, ["cifar10"])
+    result = CliRunner().invoke(main, ["data", "cifar10"])
     assert result.exit_code == 0, result.output
     assert str(cifar10.cache_folder() / "cifar10.npy") in result.output
 
 
 def test_the_command_line_stays_light():
     heavy = {"numpy", "torch", "matplotlib", "rich"}
-    script = f"import sys, fedgm.split; print(*({heavy} & set(sys.modules)))"
+    script = f"import sys, fedgm.commands.data; print(*({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

@@ -4,7 +4,9 @@ import pytest
 from click.testing import CliRunner
 
 import fedgm
-from fedgm import cli, config, diagnosis
+from fedgm import config
+from fedgm.cli import group as cli
+from fedgm.diagnosis import setting as diagnosis
 
 TINY = ["profile=tiny", "rounds=2", "track.mode=disabled", "trainer.workers=1", "clients.count=20"]
 

@@ -92,7 +92,7 @@ def test_a_value_out_of_range_is_refused_with_the_way_out(composed, override):
         config.validate(OmegaConf.merge(composed, OmegaConf.from_dotlist([override])))
     error = caught.value
     assert (error.key, error.allowed, error.hint) == (key, allowed, hint)
-    assert str(error) == f"{key}={error.value} is not allowed: {allowed}. Try {hint}"
+    assert str(error) == f"{key}={error.value}: expected {allowed}. Try {hint}"
     # the way out works
     config.validate(OmegaConf.merge(composed, OmegaConf.from_dotlist([hint])))
 

@@ -3,12 +3,12 @@
 import pytest
 from click.testing import CliRunner
 
+from fedgm.cli.group import main
 from fedgm.server.catalogue import SCHEMES
-from fedgm.server.command import convert
 
 
 def run(*arguments):
-    return CliRunner().invoke(convert, arguments)
+    return CliRunner().invoke(main, ["convert", *arguments])
 
 
 def test_the_flower_example_with_the_trap_in_numbers():
@@ -52,12 +52,12 @@ def test_the_list_has_every_scheme_within_80_plain_columns():
     ("arguments", "message"),
     [
         ((), "--from is missing"),
-        (("--from", "fedavgmm", "eta=1"), "scheme=fedavgmm is not allowed"),
-        (("--from", "fedavgm", "eta=1", "beta=1"), "algorithm.beta=1.0 is not allowed: 0 <= beta < 1"),
+        (("--from", "fedavgmm", "eta=1"), "scheme=fedavgmm: expected"),
+        (("--from", "fedavgm", "eta=1", "beta=1"), "algorithm.beta=1.0: expected 0 <= beta < 1"),
         (("--from", "fedavgm", "eta=1"), "fedavgm needs it"),
         (("--from", "fedavgm", "eta=one"), "eta=one is not NAME=NUMBER"),
         (("--from", "fedavgm", "eta"), "eta is not NAME=NUMBER"),
-        (("--from", "fedavg", "--to", "nothing"), "scheme=nothing is not allowed"),
+        (("--from", "fedavg", "--to", "nothing"), "scheme=nothing: expected"),
         (("--from", "fedgm", "eta=1", "beta=.9", "nu=.7", "--to", "fedavgm"), "misses by -0.3"),
     ],
 )

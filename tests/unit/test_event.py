@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from event_scheme import ROUNDS, arrivals, event, three
 
+from fedgm.figures.timeline import draw_timeline
 from fedgm.participation import Ideal, clock, devices
 from fedgm.participation.clock import Interval
 from fedgm.participation.devices import Devices
 from fedgm.participation.staleness import Discount
-from fedgm.participation.timeline import draw_timeline
 
 # By hand ---------------------------------------------------------------------------------------------
 

@@ -105,7 +105,7 @@ def test_names_of_figures():
     assert figure.choose("fig1cd") == ["autonomous"]
     assert figure.choose("8") == ["multistage_long"]
     assert len(figure.choose("all")) == 10
-    with pytest.raises(ConfigError, match=r"figure=fig10 is not allowed: fig1ab, .*fig1 or all"):
+    with pytest.raises(ConfigError, match=r"figure=fig10: expected fig1ab, .*fig1 or all"):
         figure.choose("fig10")
 
 
@@ -120,8 +120,8 @@ def test_panels_of_figure_7_are_the_first_and_the_last_quarter(figures):
     ("override", "message"),
     [
         ("figure.panels=[test/acc late]", "METRIC last quarter"),
-        ("figure.claims=[C9]", r"figure.claims=C9 is not allowed: C1"),
-        ("figure.lines=[{key:a,name:b,overides:c}]", r"overides=c is not allowed: key, name"),
+        ("figure.claims=[C9]", r"figure.claims=C9: expected C1"),
+        ("figure.lines=[{key:a,name:b,overides:c}]", r"overides=c: expected key, name"),
         ("figure.lines=[{key:a,name:b}]", r"lines.overrides=\(missing\)"),
         ("figure.lines=[]", r"figure.lines=\[\]"),
     ],

@@ -14,7 +14,8 @@ from fedgm.draws import generator
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.lightning import pl
 from fedgm.participation import Autonomous, Uniform
-from fedgm.server import GeneralMomentum, Multistage
+from fedgm.schedule import Multistage
+from fedgm.server import GeneralMomentum
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.filterwarnings(

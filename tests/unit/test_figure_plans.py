@@ -7,10 +7,11 @@ import pytest
 from click.testing import CliRunner
 from made_records import record
 
-from fedgm import api, cli
+from fedgm import api
+from fedgm.cli import group as cli
+from fedgm.commands.reproduce import parse_seeds
 from fedgm.figures.lines import apart
 from fedgm.paper import plan
-from fedgm.paper.command import parse_seeds
 from fedgm.paper.evidence import grid_runs
 from fedgm.paper.report import markdown
 from fedgm.track import archive

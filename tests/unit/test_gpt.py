@@ -101,9 +101,9 @@ def test_it_learns_a_text_whose_next_character_is_known():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"width": 30}, r"model\.width=30 is not allowed: a multiple of model\.heads=4"),
-        ({"layers": 0}, r"model\.layers=0 is not allowed"),
-        ({"block": 0}, r"model\.block=0 is not allowed"),
+        ({"width": 30}, r"model\.width=30: expected a multiple of model\.heads=4"),
+        ({"layers": 0}, r"model\.layers=0: expected"),
+        ({"block": 0}, r"model\.block=0: expected"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(arguments, message):

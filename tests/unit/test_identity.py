@@ -49,7 +49,7 @@ def test_a_renamed_key_and_a_moved_target_leave_the_hash(monkeypatch):
     renamed = config.compose(["~algorithm.eta", "+algorithm.rate=1.0", target])
     assert identity.identity(renamed) != before
     monkeypatch.setitem(identity.RENAMED, "algorithm.rate", "algorithm.eta")
-    monkeypatch.setitem(identity.MOVED, "fedgm.new.", "fedgm.server.")
+    monkeypatch.setitem(identity.MOVED, "fedgm.new.GeneralMomentum", "fedgm.server.GeneralMomentum")
     assert identity.identity(renamed) == before
 
 

@@ -8,13 +8,13 @@ import torch
 from federated_run import configured, fit, flat, module_of, plain_torch
 from torch import nn
 
-from fedgm import loop as loop_module
 from fedgm.draws import derive
 from fedgm.errors import FedGMError
+from fedgm.federated import loop as loop_module
+from fedgm.federated.loop import FederatedLoop
+from fedgm.federated.workers import FederatedDDP
 from fedgm.lightning import pl
-from fedgm.loop import FederatedLoop
 from fedgm.tasks.classification import Classification
-from fedgm.workers import FederatedDDP
 
 SIDE = 8 * 8 * 3
 

@@ -3,9 +3,10 @@
 import pytest
 
 import fedgm
-from fedgm import assemble, config
+from fedgm import config
 from fedgm.errors import ConfigError
-from fedgm.rates import require_rates_unset
+from fedgm.job import assemble
+from fedgm.job.rates import require_rates_unset
 
 ROUNDS = "rounds=70"
 

@@ -9,8 +9,9 @@ import pytest
 from rich.console import Console
 
 import fedgm
+from fedgm.figures import curves
 from fedgm.tasks.metric import scoreboard
-from fedgm.track import curves, report, rows, summary
+from fedgm.track import report, rows, summary
 
 BOARD = scoreboard({})  # of classification
 NAN, INF = float("nan"), float("inf")

@@ -9,7 +9,7 @@ import torch
 from click.testing import CliRunner
 
 import fedgm
-from fedgm import cli
+from fedgm.cli import group as cli
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.figures import formats, lines
 from fedgm.runs import compare, find, labels

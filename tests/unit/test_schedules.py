@@ -7,8 +7,11 @@ from math import floor, log2
 import pytest
 
 from fedgm.errors import ConfigError
-from fedgm.server import GeneralMomentum, Momentum, Multistage, Stage, momentum_constant
-from fedgm.server.decay import Cosine, Cyclic, Polynomial, WarmupStep
+from fedgm.schedule import Multistage, Stage
+from fedgm.schedule.decay import Cosine, Cyclic, Polynomial, WarmupStep
+from fedgm.schedule.stages import Stages, length_constant, violations
+from fedgm.schedule.sutskever import Sutskever
+from fedgm.server import GeneralMomentum, Momentum, momentum_constant
 from fedgm.server.fedadagrad import FedAdagrad
 from fedgm.server.fedadam import FedAdam
 from fedgm.server.fedams import FedAMS
@@ -16,8 +19,6 @@ from fedgm.server.fedamsgrad import FedAMSGrad
 from fedgm.server.fedyogi import FedYogi
 from fedgm.server.nsgdm import NormalizedMomentum
 from fedgm.server.qhadam import QHAdam
-from fedgm.server.stages import Stages, length_constant, violations
-from fedgm.server.sutskever import Sutskever
 
 ETAS = [2.0, 1.0, 0.5]
 RULE = GeneralMomentum(2.0, 0.9, 0.9)

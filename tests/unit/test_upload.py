@@ -7,12 +7,12 @@ import torch
 from federated_run import configured, fit, flat, module_of
 from torch.nn import functional as F
 
-from fedgm import assemble
-from fedgm.callback import FedGM
 from fedgm.client.optimizer import read_state, write_state
 from fedgm.client.store import ClientStore, Kept, MemoryStore
 from fedgm.draws import generator
 from fedgm.errors import ConfigError
+from fedgm.federated.callback import FedGM
+from fedgm.job import assemble
 from fedgm.upload import Sent
 
 HERE = f"{__name__}"

@@ -3,7 +3,7 @@
 import pytest
 
 from fedgm import config
-from fedgm.winners import entry, origin
+from fedgm.config.winners import entry, origin
 
 BEST = {
     "fedgm": {"fedgm": {"eta": 3.5, "beta": 0.7, "nu": 0.95, "sweep": "fedgm_grid", "seed": 0}},

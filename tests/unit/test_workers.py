@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedgm.assemble import worker_count
-from fedgm.workers import share_out
+from fedgm.federated.workers import share_out
+from fedgm.job.assemble import worker_count
 
 
 def loads(costs, shares):

@@ -1,0 +1,61 @@
+"""The ``fedgm`` command: a command is a module of :mod:`fedgm.commands`, imported when it is called."""
+
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+import click
+
+from fedgm import __version__
+from fedgm.cli.ending import ends_plainly
+from fedgm.cli.starting import ready
+
+FOLDER = Path(__file__).parents[1] / "commands"
+
+
+class CommandFolder(click.Group):
+    """Finds commands by file name and imports the one that is asked for, so that --help answers at once."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In alphabetical order."""
+        return sorted(module.name for module in iter_modules([str(FOLDER)]))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """``command`` of the module that has the command's name."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        found: click.Command = import_module(f"fedgm.commands.{cmd_name}").command
+        found.name = cmd_name
+        ready()
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The overview, read from the files."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary(name)) for name in self.list_commands(ctx)])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Every command ends in the same way."""
+        with ends_plainly():
+            return super().invoke(ctx)
+
+
+def summary(name: str) -> str:
+    """The first line of a command's docstring; nothing is imported for it."""
+    text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+    return text.split('"""')[1].splitlines()[0]
+
+
+@click.command(cls=CommandFolder, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="fedgm")
+def main() -> None:
+    """Server momentum in federated learning (FedGM, AAAI 2024).
+
+    Start with `fedgm run profile=tiny` (half a minute, no download), then
+    `fedgm run +experiment=multistage` (Figure 2 on real CIFAR-10, minutes).
+    """
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""Runs side by side: a picture and a table, also in LaTeX."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True)
+@click.option("--out", default="compare.png", show_default=True, help="The picture: .png, .pdf or .svg.")
+@click.option(
+    "--filter", "conditions", multiple=True, metavar="KEY=VALUE", help="Of all runs found, only these."
+)
+@click.option(
+    "--to", "target", type=float, help="Also the rounds to this value, such as 0.4  [default: none]."
+)
+@click.option("--latex", is_flag=True, help="Print the table in LaTeX.")
+def command(
+    runs: tuple[str, ...], out: str, conditions: tuple[str, ...], target: float | None, latex: bool
+) -> None:
+    """Compare RUNS: run folders, folders above them, or files of stored results."""
+    from rich.console import Console
+
+    from fedgm.errors import RefusedError
+    from fedgm.figures.formats import save
+    from fedgm.runs import compare
+    from fedgm.runs.find import find, matching
+    from fedgm.runs.labels import lines
+
+    console = Console()
+    found = [run for run in matching(find(runs), conditions) if run.evaluations]
+    if not found:
+        raise RefusedError("none of these runs has been evaluated yet")
+    grouped = lines(found)
+    made = compare.rows(grouped, target)
+    path = save(compare.picture(grouped), Path(out))
+    if latex:
+        click.echo(compare.latex_table(made))
+    else:
+        console.print(compare.as_table(made))
+    console.print(f"  {path}", highlight=False, soft_wrap=True)

@@ -1,0 +1,115 @@
+"""Compare stored runs in the browser: one page, from disk, offline."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import click
+
+if TYPE_CHECKING:
+    from fedgm.dashboard.collect import Collection, Collector, Run
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="DIR...", type=click.Path(path_type=Path))
+@click.option(
+    "--out", default="dashboard.html", show_default=True, type=click.Path(path_type=Path), help="The page."
+)
+@click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
+@click.option("--serve", is_flag=True, help="Follow running jobs: serve the page on this machine, no file.")
+@click.option("--port", default=8123, show_default=True, type=click.IntRange(0, 65535), help="With --serve.")
+@click.option("--partition", is_flag=True, help="Also show how data is split over clients (loads the data).")
+@click.option(
+    "--wandb", "project", metavar="[ENTITY/]PROJECT", help="Save the comparison as a W&B workspace."
+)
+def command(
+    paths: tuple[Path, ...],
+    out: Path,
+    show: bool,
+    serve: bool,
+    port: int,
+    partition: bool,
+    project: str | None,
+) -> None:
+    """One self-contained page of all runs below DIR... (default: outputs).
+
+    DIR may also be a file of stored results (*.jsonl). The page needs no
+    network and no server: send it to whoever should see it.
+    """
+    from fedgm.dashboard.collect import Collector
+    from fedgm.errors import RefusedError
+
+    places = list(paths) or [Path("outputs")]
+    for place in places:
+        if not place.exists():
+            raise RefusedError(f"{place}: no such folder or file. Try fedgm dashboard outputs")
+    collector = Collector(places)
+    title = ", ".join(place.resolve().name for place in places)
+    if project:
+        _save_workspace(project, collector)
+    elif serve:
+        _serve(collector, title, port, show, partition)
+    else:
+        _write(collector, title, out, show, partition)
+
+
+def _write(collector: "Collector", title: str, out: Path, show: bool, partition: bool) -> None:
+    """The page as a file."""
+    from fedgm.dashboard import page, payload
+    from fedgm.files import write_atomically
+
+    found = collector.collect()
+    text = page.render(payload.build(found, title, lambda run: link(run, out), *_splits(found, partition)))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(out, text)
+    click.echo(f"{out}: {len(found.runs)} runs, {len(text) / 1e6:.1f} MB")
+    if found.left_out:
+        click.echo(f"left out: {len(found.left_out)} (the page says what)")
+    if show:
+        click.launch(out.resolve().as_uri())
+
+
+def link(run: "Run", out: Path) -> str | None:
+    """The run folder as seen from the page, so that both can move together."""
+    if run.record.folder is None:
+        return None
+    return (
+        quote(os.path.relpath(run.record.folder.resolve(), out.resolve().parent).replace(os.sep, "/")) + "/"
+    )
+
+
+def _serve(collector: "Collector", title: str, port: int, show: bool, partition: bool) -> None:
+    """Until it is interrupted."""
+    from fedgm.dashboard.serve import ADDRESS, Source, make_server
+    from fedgm.errors import RefusedError
+
+    splits = _splits(collector.collect(), partition) if partition else ([], [])
+    try:
+        server = make_server(Source(collector, title, splits), port)
+    except OSError as error:
+        raise RefusedError(f"port {port} cannot be used ({error.strerror}). Try --port 0") from None
+    url = f"http://{ADDRESS}:{server.server_port}/"
+    click.echo(f"{url}  (Ctrl-C ends it)")
+    if show:
+        click.launch(url)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        click.echo("")
+    finally:
+        server.server_close()
+
+
+def _splits(found: "Collection", wanted: bool) -> tuple[list[dict[str, Any]], list[str]]:
+    """Tables of class counts; without the flag nothing is loaded."""
+    from fedgm.dashboard.split import splits
+
+    return splits(found) if wanted else ([], [])
+
+
+def _save_workspace(project: str, collector: "Collector") -> None:
+    from fedgm.dashboard.workspace import save
+
+    click.echo(f"saved: {save(project, collector.collect())}")
+    click.echo("This has been tried against a stand-in for W&B's server only, not against the real service.")

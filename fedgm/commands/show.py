@@ -1,0 +1,15 @@
+"""One run in full."""
+
+import click
+
+
+@click.command()
+@click.argument("run")
+def command(run: str) -> None:
+    """Show one RUN: what it was, how it ended, its numbers, its configuration, its files."""
+    from rich.console import Console
+
+    from fedgm.runs import table
+    from fedgm.runs.find import one
+
+    table.show(one(run), Console())

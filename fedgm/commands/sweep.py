@@ -1,0 +1,109 @@
+"""Run a W&B sweep file without an account; resumable, several at once."""
+
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from fedgm.grid.sweep import Sweep
+
+
+def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
+    """``0,1,2`` as numbers."""
+    try:
+        return [int(word) for word in value.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no list of seeds. Try --seeds 0,1,2") from None
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.argument("file", metavar="FILE")
+@click.argument("overrides", nargs=-1)
+@click.option("--workers", type=click.IntRange(min=1), help="Runs side by side  [default: one per core].")
+@click.option(
+    "--seeds",
+    default="0",
+    show_default=True,
+    callback=_seeds,
+    help="A list: 0,1,2. Winners are chosen on the first.",
+)
+@click.option("--profile", help="small, paper or tiny: what profile=... is to run.py.")
+@click.option(
+    "--output-dir", default="outputs", show_default=True, help="Run folders; several sweeps may share it."
+)
+@click.option("--status", is_flag=True, help="Say how far the sweep is, and run nothing.")
+@click.option("--best", is_flag=True, help="Show the winners, and run nothing.")
+@click.option("--write", is_flag=True, help="With --best: keep the winner in conf/best/<profile>.yaml.")
+@click.option(
+    "--dry-run", is_flag=True, help="Points, rounds and expected hours; runs nothing but a first round."
+)
+@click.option(
+    "--stored",
+    multiple=True,
+    metavar="PATH",
+    help="Results that count as done: files of --export, or a folder of them.",
+)
+@click.option(
+    "--export", metavar="FILE", help="Store the rows of all runs that are done in one compact file."
+)
+def command(
+    file: str, overrides: tuple[str, ...], workers: int | None, seeds: list[int], profile: str | None,
+    output_dir: str, status: bool, best: bool, write: bool, dry_run: bool, stored: tuple[str, ...],
+    export: str | None,
+) -> None:  # fmt: skip
+    """Run every point of a W&B sweep FILE; the same command again continues.
+
+    OVERRIDES go to every run: `fedgm sweep sweeps/autonomous_fedgm_grid.yaml
+    participation=autonomous_current`.
+    """
+    from rich.console import Console
+
+    from fedgm.grid import sweep as work
+
+    if write and not best:
+        raise click.UsageError("--write goes with --best")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # scancel means what Ctrl-C means
+    console = Console()
+    words = [*([f"profile={profile}"] if profile else []), *overrides]
+    planned = work.load(file, words, seeds, output_dir, stored, console)
+    count = workers or work.default_workers()
+    if dry_run:
+        _dry_run(planned, count)
+    elif status or best or export:
+        planned.conclude({}, send=False) if best else planned.status()
+        if write:
+            console.print(f"  {planned.write_winner()}", highlight=False, soft_wrap=True)
+        if export:
+            console.print(
+                f"  {planned.export(Path(export))} runs in {export}", highlight=False, soft_wrap=True
+            )
+    else:
+        failed = planned.run(count)
+        planned.conclude(failed)
+        sys.exit(1 if failed else 0)
+
+
+def _dry_run(planned: "Sweep", workers: int) -> None:
+    """What would be run, and how long it would take."""
+    plan = planned.plan
+    jobs = len(plan.jobs)
+    done = sum(planned.results.state(job) in ("finished", "diverged") for job in plan.jobs)
+    points = f"{len(plan.file.points)} points x {len(plan.seeds)} seeds"
+    click.echo(f"{plan.file.name}: {points} = {jobs} runs, {done} done")
+    click.echo(f"rounds:  {plan.jobs[0].rounds} each, profile {plan.profile}, experiment {plan.experiment}")
+    if plan.file.halving:
+        first = plan.jobs[0]
+        rungs = plan.file.halving.rungs(-(-first.rounds // first.eval_every))
+        click.echo(
+            f"halving: a rung decides after rounds {', '.join(str(r * first.eval_every) for r in rungs)}"
+        )
+    hours = planned.expected_hours(workers)
+    bound = " at most (halving stops most runs early)" if plan.file.halving else ""
+    click.echo(f"time:    about {hours:.2f} hours with {workers} workers{bound}")
+    for job in plan.jobs[:5]:
+        click.echo(f"  {' '.join(job.overrides)}")
+    if jobs > 5:
+        click.echo(f"  ... and {jobs - 5} more")

@@ -1,0 +1,147 @@
+"""Parts chosen by ``_target_``: checked against the target's own signature, then built.
+
+So a new rule, model or schedule is one file and one yaml; its type hints are its schema.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from hydra.utils import get_object, instantiate
+
+from fedgm.config.moved import NOW
+from fedgm.config.protocols import lacks, promised
+from fedgm.errors import ClashError, ConfigError
+
+NOT_PARAMETERS = ("name", "version", "channels_last")  # of the group, unless the target names them itself
+
+
+def build(
+    node: Mapping[str, Any],
+    key: str,
+    offer: Mapping[str, Any] | None = None,
+    kind: type | None = None,
+    **extra: Any,
+) -> Any:
+    """Check the values of ``node`` (found at ``key``) and call its target with them.
+
+    ``extra`` is passed in any case, ``offer`` only as far as the target's signature names it. Nested
+    nodes with a ``_target_`` are built first, with the same offer. ``kind`` is the protocol or class of the
+    part: a target that promises something else is not even called.
+    """
+    check(node, key, given={*extra, *(offer or {})})
+    if kind is not None:
+        _require_kind(kind, promised(target_of(node, key)), node, key)
+    wanted = inspect.signature(get_object(str(node["_target_"]))).parameters
+    extra |= {name: value for name, value in (offer or {}).items() if name in wanted}
+    values = {k: v for k, v in node.items() if k not in NOT_PARAMETERS or k in wanted}
+    for name, value in node.items():
+        if isinstance(value, Mapping) and "_target_" in value:
+            extra[name] = build(values.pop(name), f"{key}.{name}", offer)
+    # Partial, then called here: Hydra would copy what is passed through it, and wrap what is raised.
+    built = instantiate({**values, "_partial_": True}, _convert_="all")(**extra)
+    if kind is not None:
+        _require_kind(kind, built, node, key)
+    return built
+
+
+def check(node: Mapping[str, Any], key: str, given: set[str] | None = None) -> None:
+    """Raise :class:`ConfigError` for an unknown target, an unknown parameter or a value of the wrong type."""
+    target, signature, hints = _target(node, key)
+    names = [n for n, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD and n != "self"]
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+    for name, value in node.items():
+        if name == "_target_" or (name in NOT_PARAMETERS and name not in names):
+            continue
+        where = f"{key}.{name}"
+        if name not in names and not open_ended:
+            raise ClashError(where, value, f"{target} takes {', '.join(names)}", f"~{where}")
+        if name in hints and not fits(value, hints[name]):
+            raise ConfigError(where, value, describe(hints[name]), f"{where}={_example(hints[name])}")
+    missing = [
+        n for n in names if signature.parameters[n].default is inspect.Parameter.empty and n not in node
+    ]
+    for name in missing:
+        if (
+            name not in (given or set())
+            and signature.parameters[name].kind is not inspect.Parameter.VAR_POSITIONAL
+        ):
+            hint = f"+{key}.{name}={_example(hints.get(name, float))}"
+            raise ClashError(f"{key}.{name}", "(missing)", f"{target} needs it", hint)
+
+
+def _require_kind(kind: type, found: Any, node: Mapping[str, Any], key: str) -> None:
+    """Refuse a target that makes something else than this part."""
+    if missing := lacks(found, kind):
+        allowed = f"it makes no {kind.__name__}: {missing}"
+        raise ClashError(f"{key}._target_", node["_target_"], allowed, f"an option of {key.split('.')[0]}")
+
+
+def target_of(node: Mapping[str, Any], key: str) -> Callable[..., Any]:
+    """What ``_target_`` names."""
+    name = node.get("_target_")
+    try:
+        return get_object(str(name))
+    except Exception as error:
+        reason = str(error).splitlines()[0]
+        hint = f"{key}._target_={NOW[str(name)]}" if str(name) in NOW else "the full dotted path"
+        raise ConfigError(f"{key}._target_", name, f"an importable name ({reason})", hint) from None
+
+
+def _target(node: Mapping[str, Any], key: str) -> tuple[str, inspect.Signature, dict[str, Any]]:
+    """The target's name, signature and, as far as they can be read, type hints."""
+    name, target = node.get("_target_"), target_of(node, key)
+    try:
+        hints = get_type_hints(target.__init__ if inspect.isclass(target) else target)
+    except Exception:
+        hints = {}  # a library's unreadable hints: its own errors must do
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):
+        allowed = "a class or a function that says which parameters it takes"
+        raise ConfigError(f"{key}._target_", name, allowed, "the full dotted path of one") from None
+    return str(name), signature, hints
+
+
+def fits(value: object, hint: Any) -> bool:
+    """Whether a plain yaml value may be passed where ``hint`` stands; unknown hints accept anything."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(fits(value, a) for a in args)
+    if origin is Literal:
+        return value in args
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return isinstance(value, list | tuple) and all(fits(v, args[0]) for v in value)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if hint in (bool, str, NoneType):
+        return isinstance(value, hint)
+    return True
+
+
+def describe(hint: Any) -> str:
+    """A hint in words, for error messages."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return " or ".join(describe(a) for a in args)
+    if origin is Literal:
+        return " or ".join(str(a) for a in args)
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return f"a list, each entry {describe(args[0])}"
+    words = {float: "a number", int: "a whole number", bool: "true or false", str: "a word", NoneType: "null"}
+    return words.get(hint, str(hint))
+
+
+def _example(hint: Any) -> str:
+    """A value that would be accepted."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return str(args[0])
+    if origin in (Union, UnionType):
+        return _example(args[0])
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return "[" + _example(args[0]) + "]"
+    return {float: "0.9", int: "1", bool: "true", str: "name"}.get(hint, "...")

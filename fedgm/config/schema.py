@@ -1,0 +1,297 @@
+"""The schema of a run: types are checked while Hydra composes, ranges in ``__post_init__``.
+
+Parts that are chosen by ``_target_`` (algorithm, schedule, model ...) have no second schema here:
+:mod:`fedgm.config.parts` reads the types of their parameters from the target's own signature.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Any, cast
+
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
+from hydra.core.config_store import ConfigStore
+from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from fedgm.config.trust import read_stored
+from fedgm.config.winners import winner
+from fedgm.errors import RefusedError, require
+
+
+def _one_of(key: str, value: str, *allowed: str) -> None:
+    """Range check of a choice."""
+    require(value in allowed, key, value, " or ".join(allowed), f"{key}={allowed[0]}")
+
+
+def _at_least(key: str, value: float | None, low: float, example: object) -> None:
+    """Range check of a finite number."""
+    ok = value is None or low <= value < inf
+    require(ok, key, value, f"a number of at least {low}", f"{key}={example}")
+
+
+def _positive(key: str, value: float | None, example: object) -> None:
+    """Range check of a finite number above zero."""
+    require(value is None or 0 < value < inf, key, value, "a positive number", f"{key}={example}")
+
+
+@dataclass
+class Clients:
+    """The federation: n clients, m of them in each round."""
+
+    count: int = MISSING
+    per_round: int = MISSING
+    weights: str = MISSING
+    nonfinite: str = MISSING
+
+    def __post_init__(self) -> None:
+        _one_of("clients.nonfinite", self.nonfinite, "stop", "drop")
+        _at_least("clients.count", self.count, 1, 100)
+        ok = 1 <= self.per_round <= self.count
+        allowed = f"1 to clients.count={self.count}"
+        require(ok, "clients.per_round", self.per_round, allowed, f"clients.per_round={min(5, self.count)}")
+        _one_of("clients.weights", self.weights, "uniform", "samples")
+
+
+@dataclass
+class Local:
+    """LocalOPT (Alg. 2)."""
+
+    epochs: int = MISSING
+    unit: str = MISSING
+    lr: float = MISSING
+    batch_size: int = MISSING
+    optimizer: str = MISSING
+    momentum: float = MISSING
+    weight_decay: float = MISSING
+    clip: float | None = MISSING
+    optimizers: dict[str, Any] = MISSING
+    state: str = "reset"
+
+    def __post_init__(self) -> None:
+        _one_of("local.state", self.state, "reset", "keep")
+        _at_least("local.epochs", self.epochs, 1, 3)
+        _one_of("local.unit", self.unit, "epochs", "steps")
+        _positive("local.lr", self.lr, 0.01)
+        _at_least("local.batch_size", self.batch_size, 1, 20)
+        _one_of("local.optimizer", self.optimizer, *self.optimizers)
+        ok = 0 <= self.momentum < 1
+        require(ok, "local.momentum", self.momentum, "0 <= momentum < 1", "local.momentum=0.9")
+        _at_least("local.weight_decay", self.weight_decay, 0, 0.0001)
+        _positive("local.clip", self.clip, 10)
+
+
+@dataclass
+class PaperMomentum:
+    """An experiment's (eta, beta, nu), which FedGM takes and FedAvg (nu = 0) does not."""
+
+    eta: float = MISSING
+    beta: float = MISSING
+    nu: float = MISSING
+
+
+@dataclass
+class Eval:
+    """When and on what the global model is measured."""
+
+    every: int = MISSING
+    batch_size: int = MISSING
+    train_samples: int = MISSING
+    loss_limit: float | None = MISSING
+    point: str = "sent"
+    metric: str | None = None
+
+    def __post_init__(self) -> None:
+        _one_of("eval.point", self.point, "sent", "average")
+        _positive("eval.loss_limit", self.loss_limit, 10000)
+        _at_least("eval.every", self.every, 1, 5)
+        _at_least("eval.batch_size", self.batch_size, 1, 100)
+        _at_least("eval.train_samples", self.train_samples, 1, 1000)
+
+
+@dataclass
+class Checkpoint:
+    """How much a killed run may lose."""
+
+    every: int = MISSING
+    keep: int = MISSING
+    sync: bool = True
+
+    def __post_init__(self) -> None:
+        _at_least("checkpoint.every", self.every, 1, 1)
+        _at_least("checkpoint.keep", self.keep, 1, 2)
+
+
+@dataclass
+class Data:
+    """A source and the way it is split over clients; keys with a value here are read by images alone."""
+
+    name: str = MISSING
+    alpha: float = inf
+    seed: int = MISSING
+    partition: str = "dirichlet"
+    client_samples: int | None = None
+    min_samples: int = 1
+    train_samples: int | None = None
+    test_samples: int | None = None
+    resolution: int | None = None
+    augment: str = "none"
+    path: str | None = None
+    root: str | None = None
+    source: Any = MISSING  # builds what can `federate`: see fedgm/data/clients.py
+    shards: int = 2
+    classes_per_client: int = 2
+
+    def __post_init__(self) -> None:
+        allowed = "0 (one class per client), a positive number, or inf (IID)"
+        require(self.alpha >= 0, "data.alpha", self.alpha, allowed, "data.alpha=0.5")
+        partitions = ("dirichlet", "virtual", "shards", "classes", "quantity", "capped")
+        _one_of("data.partition", self.partition, *partitions)
+        _at_least("data.shards", self.shards, 1, 2)
+        _at_least("data.classes_per_client", self.classes_per_client, 1, 2)
+        _one_of("data.augment", self.augment, "none", "flip", "crop_flip")
+        _at_least("data.min_samples", self.min_samples, 1, 10)
+        _at_least("data.client_samples", self.client_samples, 1, 100)
+        _at_least("data.train_samples", self.train_samples, 1, 10000)
+        _at_least("data.test_samples", self.test_samples, 1, 2500)
+        _at_least("data.resolution", self.resolution, 4, 16)
+
+
+@dataclass
+class Profile:
+    """Sizes; nothing of the algorithm."""
+
+    name: str = MISSING
+    train_samples: int | None = MISSING
+    test_samples: int | None = MISSING
+    eval_train_samples: int = MISSING
+    resolution: int | None = MISSING
+    augment: str = MISSING
+    depth: int = MISSING
+    resnet_width: int = MISSING
+    vgg_width: int = MISSING
+    norm: str = MISSING
+    batch_size: int = MISSING
+    min_samples: int = MISSING
+    rounds_scale: float = MISSING
+    eval_every: int = MISSING
+
+
+@dataclass
+class Trainer:
+    """What Lightning's Trainer is told."""
+
+    name: str = MISSING
+    accelerator: str = MISSING
+    devices: Any = MISSING
+    workers: Any = MISSING  # int | "auto"
+    threads: int = MISSING
+    precision: str = MISSING
+
+    def __post_init__(self) -> None:
+        ok = self.workers == "auto" or (type(self.workers) is int and self.workers >= 1)
+        require(ok, "trainer.workers", self.workers, "auto or a number of at least 1", "trainer.workers=1")
+        _at_least("trainer.threads", self.threads, 1, 1)
+
+
+@dataclass
+class Track:
+    """Where rows go: Weights & Biases, and any number of Lightning loggers."""
+
+    name: str = MISSING
+    mode: str = "disabled"
+    project: str = "fedgm"
+    entity: str | None = None
+    group: str | None = None
+    tags: list[str] = field(default_factory=list[str])
+    loggers: dict[str, Any] = field(default_factory=dict[str, Any])  # each by its _target_
+
+    def __post_init__(self) -> None:
+        _one_of("track.mode", self.mode, "auto", "online", "offline", "disabled")
+
+
+@dataclass
+class RunConfig:
+    """Everything that makes a run."""
+
+    name: str = MISSING
+    seed: int = MISSING
+    paper_rounds: int = MISSING
+    rounds: int = MISSING
+    paper_momentum: PaperMomentum = MISSING
+    paper_delay: int = MISSING
+    winners: str | None = MISSING
+    best: Any = MISSING
+    figure: Any = None  # fedgm/paper/figure.py reads it
+    output_dir: str = MISSING
+    rerun: bool = MISSING
+    stop_after: int | None = MISSING
+    algorithm: Any = MISSING
+    schedule: Any = MISSING
+    participation: Any = MISSING
+    client: Any = MISSING
+    upload: Any = field(default_factory=lambda: {"name": "plain", "_target_": "fedgm.upload.plain.Plain"})
+    task: Any = field(
+        default_factory=lambda: {
+            "name": "classification",
+            "_target_": "fedgm.tasks.classification.Classification",
+        }
+    )
+    callbacks: Any = field(default_factory=lambda: {"name": "none"})
+    model: Any = MISSING
+    data: Data = MISSING
+    profile: Profile = MISSING
+    trainer: Trainer = MISSING
+    track: Track = MISSING
+    clients: Clients = MISSING
+    local: Local = MISSING
+    eval: Eval = MISSING
+    checkpoint: Checkpoint = MISSING
+
+    def __post_init__(self) -> None:
+        inside = all(part not in ("", ".", "..") and part.isprintable() for part in self.name.split("/"))
+        require(inside, "name", self.name, "a folder below output_dir", "name=mine")
+        _at_least("rounds", self.rounds, 1, 70)
+        _at_least("seed", self.seed, 0, 0)
+        _at_least("data.seed", self.data.seed, 0, 0)
+        _at_least("stop_after", self.stop_after, 1, 50)
+
+
+def conf_dir() -> Path:
+    """Where the yaml files are: inside an installed package, beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    inside = package / "conf"
+    return inside if inside.is_dir() else package.parent / "conf"
+
+
+def register() -> None:
+    """Make the schema and the ``fedgm.rounds`` resolver known to Hydra; repeating it does no harm."""
+    ConfigStore.instance().store(name="run_schema", node=RunConfig)
+    OmegaConf.register_new_resolver("fedgm.rounds", lambda t, scale: round(t * scale), replace=True)
+    OmegaConf.register_new_resolver("fedgm.winner", winner, replace=True)
+
+
+def compose(overrides: Sequence[str]) -> DictConfig:
+    """What Hydra makes of a command line, without Hydra's command line."""
+    register()
+    with initialize_config_dir(str(conf_dir().resolve()), version_base="1.3"):
+        return hydra_compose("config", overrides=list(overrides))
+
+
+def stored(folder: Path, trust: Sequence[str] = ()) -> DictConfig:
+    """The configuration that a run folder keeps, with its types; it builds what ``trust.py`` admits."""
+    path = folder / "config.yaml"
+    try:
+        return cast(DictConfig, OmegaConf.merge(OmegaConf.structured(RunConfig), read_stored(path, trust)))
+    except OmegaConfBaseException as error:
+        raise RefusedError(f"{path} is damaged ({str(error).splitlines()[0]})") from None
+
+
+def validate(cfg: DictConfig) -> RunConfig:
+    """The typed configuration; raises :class:`~fedgm.errors.ConfigError` on a value out of range."""
+    try:
+        return cast(RunConfig, OmegaConf.to_object(cfg))
+    except OmegaConfBaseException as error:
+        raise RefusedError(str(error)) from None

@@ -1,0 +1,1 @@
+"""What Theorems 1-3 say about a configuration or about a run."""

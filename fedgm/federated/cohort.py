@@ -1,0 +1,180 @@
+"""A round's clients: each task trained from the model it starts from, and the mean of what comes back."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from fedgm.client.history import History
+from fedgm.client.local import Client
+from fedgm.client.rule import ClientRule, Local, Plain
+from fedgm.client.store import Kept, Store
+from fedgm.client.weights import FlatWeights, Snapshot
+from fedgm.data.clients import ClientData, local_steps
+from fedgm.draws import derive, generator
+from fedgm.federated.aggregate import CohortMean, Mean, shares
+from fedgm.federated.events import ClientEnd, fire
+from fedgm.federated.workers import share_out
+from fedgm.lightning import call_callback_hooks, pl
+from fedgm.participation import ClientTask
+from fedgm.upload.plain import Plain as WholeDelta
+from fedgm.upload.rule import UploadRule
+
+COLUMNS = ("steps", "samples", "measured", "bytes", "squared", "finite", "share")
+
+
+@dataclass(frozen=True)
+class RoundSettings:
+    """What a round needs to know besides its parts."""
+
+    rounds: int
+    seed: int
+    unit: str = "epochs"
+    weights: str = "uniform"
+    eval_every: int = 1
+    nonfinite: str = "stop"
+    loss_limit: float = math.inf
+    eval_point: str = "sent"
+    keep: bool = False  # local.state=keep
+
+
+@dataclass(frozen=True)
+class ClientParts:
+    """What a client does besides plain training, and where it keeps what it must remember."""
+
+    rule: ClientRule = field(default_factory=Plain)
+    upload: UploadRule = field(default_factory=WholeDelta)
+    store: Store | None = None
+
+
+class Cohort(NamedTuple):
+    """What came back from a round's clients."""
+
+    mean: Mean
+    table: dict[str, Tensor]  # of every column, one number per client
+
+    def total(self, column: str) -> float:
+        """Sum over the clients, in a fixed order."""
+        return self.table[column].sum().item()
+
+    @property
+    def squared(self) -> float:
+        """Mean of |D_i|^2, by the clients' shares; the table has (share_i |D_i|)^2."""
+        good = self.table["finite"] > 0
+        squared, share = self.table["squared"][good], self.table["share"][good]
+        return (squared / share).sum().item() / share.sum().item()
+
+    @property
+    def nonfinite(self) -> list[int]:
+        """Places of clients whose update was not finite."""
+        return [i for i, ok in enumerate(self.table["finite"].tolist()) if not ok]
+
+
+class CohortTrainer:
+    """Trains the tasks of this worker, and takes the mean over all workers."""
+
+    def __init__(
+        self, trainer: pl.Trainer, data: ClientData, settings: RoundSettings, parts: ClientParts,
+        weights: FlatWeights, metrics: Sequence[str],
+    ) -> None:  # fmt: skip
+        self.trainer, self.data, self.settings, self.parts = trainer, data, settings, parts
+        self.weights, self.metrics = weights, metrics
+        self.client = Client(trainer, weights, metrics, settings.keep)
+
+    def train(self, tasks: list[ClientTask], t: int, history: History, anchor: str) -> Cohort:
+        """Alg. 2 for each task. The table has a line per client, filled in by the worker that trained it.
+
+        The other workers leave zeros there, so that their sum is exact in any order.
+        """
+        x_t, rule = history[0], self.parts.rule
+        shares_ = shares([self.data.size(task.client) for task in tasks], self.settings.weights)
+        mean = CohortMean(x_t, len(tasks), message=x_t.x.numel() if rule.sends else 0)
+        width = len(self.metrics) + len(COLUMNS)
+        table = torch.zeros(len(tasks), width, dtype=torch.float64, device=x_t.x.device)
+        for slot in self._slots(tasks):
+            task, share, start = tasks[slot], shares_[slot], history[tasks[slot].staleness]
+            kept = self._kept(task, t, x_t.x.device)
+            fetched = history.shared(task.staleness)
+            local = Local(start.x, kept.rule, fetched, self.client.lr, self.weights.split)
+            with self.client.at_work(start, x_t, kept.optimizer):
+                result = self.client.train(
+                    self._batches(task, t), self.data.epoch(task.client), rule.begin(local)
+                )
+                after, optimizer = self.weights.read(), self.client.optimizer_state()
+            moved = start.x - after.x
+            delta = moved if anchor == "start" else x_t.x - after.x
+            finite = bool(torch.isfinite(delta).all() and torch.isfinite(after.buffers).all())
+            fire(self.trainer, "on_client_end", ClientEnd(t, task, delta, result.steps, finite))
+            if not finite:
+                table[slot, -1] = share  # takes part in nothing
+                continue
+            rng = generator(self.settings.seed, "upload", t, task.client)
+            sent = self.parts.upload.send(delta, kept.upload, rng)
+            squared = (task.weight * share * sent.delta).double().square().sum().item()
+            line = [
+                *result.sums,
+                result.steps,
+                result.samples,
+                result.measured,
+                sent.bytes,
+                squared,
+                1,
+                share,
+            ]
+            table[slot] = torch.tensor(line, dtype=torch.float64)
+            mean.add(sent.delta, after.buffers, after.counters, task.weight, share)
+            returned = rule.end(local, moved, result.steps, task.weight)
+            if rule.sends:
+                mean.add_message(returned.message)
+            self._keep(task, t, Kept(returned.own, sent.own, optimizer))
+        return self._reduce(mean, table, x_t)
+
+    def _kept(self, task: ClientTask, t: int, device: torch.device) -> Kept:
+        """What the client kept from the last time it took part."""
+        state = self.parts.store.load(task.client, before=t) if self.parts.store else {}
+        return Kept.split({name: value.to(device) for name, value in state.items()})
+
+    def _keep(self, task: ClientTask, t: int, kept: Kept) -> None:
+        """For the next time."""
+        if self.parts.store is not None:
+            self.parts.store.save(task.client, t, kept.joined())
+
+    def _reduce(self, mean: CohortMean, table: Tensor, x_t: Snapshot) -> Cohort:
+        """Over all workers; clients that returned nothing finite are left out of the mean."""
+        reduce = self.trainer.strategy.reduce
+        mean.total, table = reduce(mean.total, reduce_op="sum"), reduce(table, reduce_op="sum").cpu()
+        columns: dict[str, Tensor] = dict(zip((*self.metrics, *COLUMNS), table.unbind(1), strict=True))
+        good = columns["finite"] > 0
+        if not good.all() and good.any():
+            mean.clients, mean.shares = int(good.sum()), columns["share"][good].sum().item()
+        return Cohort(mean.mean(x_t.x.dtype), columns)
+
+    def _slots(self, tasks: list[ClientTask]) -> Iterator[int]:
+        """This worker's tasks, each framed by Lightning's batch hooks and our client hooks."""
+        costs = [self._steps(task) for task in tasks]
+        own = share_out(costs, self.trainer.world_size)[self.trainer.global_rank]
+        progress = self.trainer.fit_loop.epoch_loop.batch_progress
+        progress.reset_on_run()
+        for i, slot in enumerate(own):
+            progress.is_last_batch = i == len(own) - 1
+            progress.increment_ready()
+            progress.increment_started()
+            if slot is not None:  # else there is nothing left to do: other workers have one client more
+                call_callback_hooks(self.trainer, "on_train_batch_start", tasks[slot], i)
+                fire(self.trainer, "on_client_start", tasks[slot])
+                yield slot
+                call_callback_hooks(self.trainer, "on_train_batch_end", None, tasks[slot], i)
+            progress.increment_processed()
+            progress.increment_completed()
+
+    def _steps(self, task: ClientTask) -> int:
+        """K_i: local steps of a task."""
+        return local_steps(self.data, task.client, task.epochs, self.settings.unit)
+
+    def _batches(self, task: ClientTask, t: int) -> Iterator[Any]:
+        """A client's batches; layers that draw (dropout) start from (seed, round, client) too."""
+        torch.manual_seed(derive(self.settings.seed, "layers", t, task.client))
+        return self.data.batches(task.client, t, self._steps(task))

@@ -1,0 +1,60 @@
+"""``fedgm.federate``: any LightningModule and a stock Trainer, trained by Algorithm 3 or 4."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from torch.utils.data import Dataset
+
+from fedgm.client.rule import ClientRule, Plain
+from fedgm.client.store import ClientStore, MemoryStore
+from fedgm.data.clients import ClientData
+from fedgm.data.datasets import as_clients
+from fedgm.errors import require
+from fedgm.federated.cohort import ClientParts, RoundSettings
+from fedgm.federated.loop import FederatedLoop
+from fedgm.lightning import pl
+from fedgm.participation import Ideal, Participation
+from fedgm.upload.plain import Plain as WholeDelta
+from fedgm.upload.rule import UploadRule
+
+
+def federate(
+    trainer: pl.Trainer,
+    clients: ClientData | Sequence[Dataset[Any]],
+    *,
+    per_round: int | None = None,
+    epochs: int = 1,
+    batch_size: int = 32,
+    seed: int = 0,
+    participation: Participation | None = None,
+    client: ClientRule | None = None,
+    upload: UploadRule | None = None,
+    weights: Literal["uniform", "samples"] = "uniform",
+    state: Literal["reset", "keep"] = "reset",
+    folder: str | Path | None = None,
+) -> FederatedLoop:
+    """Give ``trainer`` the federated loop: an epoch is a server round, a batch is a client.
+
+    ``per_round`` of the clients (default: all) train ``epochs`` epochs each; ``participation`` replaces both.
+    The trainer needs a callback that moves the global model: :class:`fedgm.FedGM`. States of clients are part
+    of every checkpoint, or files in ``folder``, which several workers need.
+    """
+    rounds = trainer.max_epochs or -1
+    require(rounds > 0, "max_epochs", trainer.max_epochs, "the number of server rounds", "max_epochs=100")
+    data = as_clients(clients, batch_size, seed)
+    m = data.count if per_round is None else per_round
+    require(1 <= m <= data.count, "per_round", m, f"1 to {data.count} clients", f"per_round={data.count}")
+    settings = RoundSettings(
+        rounds=rounds,
+        seed=seed,
+        weights=weights,
+        eval_every=trainer.check_val_every_n_epoch or 1,
+        keep=state == "keep",
+    )
+    store = MemoryStore() if folder is None else ClientStore(Path(folder))
+    parts = ClientParts(client or Plain(), upload or WholeDelta(), store)
+    scheme = participation or Ideal(data.count, m, epochs, seed)
+    loop = FederatedLoop(trainer, data, scheme, settings, parts, whole_checkpoints=True)
+    trainer.fit_loop = loop
+    return loop

@@ -1,0 +1,1 @@
+"""One job, from a composed configuration to the result in its run folder."""

@@ -1,0 +1,269 @@
+"""One job from configuration to result: find its folder, skip or continue it, record how it ended."""
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from fedgm.client.store import ClientStore, require_room
+from fedgm.client.weights import FlatWeights
+from fedgm.config import RunConfig, validate
+from fedgm.errors import FedGMError
+from fedgm.federated.callback import FedGM
+from fedgm.federated.loop import rounds_done
+from fedgm.federated.workers import StopOnSigterm
+from fedgm.figures import curves
+from fedgm.files import write_atomically
+from fedgm.job import assemble
+from fedgm.job.rates import require_rates_unset
+from fedgm.lightning import pl
+from fedgm.schedule import Plan
+from fedgm.server import ServerRule
+from fedgm.tasks.metric import scoreboard
+from fedgm.track import checkpoint, fallback, report, rows, summary
+from fedgm.track.folder import create, identity, locate
+from fedgm.track.lock import locked
+from fedgm.track.loggers import WandbLogger, build_loggers
+from fedgm.track.pause import PauseAfter
+from fedgm.track.progress import RoundProgress
+from fedgm.track.roundlog import RoundLog
+from fedgm.track.wandb_run import WandbRecord, in_sweep_agent, resolve_mode
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Where a run is and how it ended."""
+
+    folder: Path
+    summary: dict[str, Any]
+
+    @property
+    def status(self) -> str:
+        """finished, diverged, paused, failed or stopped."""
+        return self.summary["status"]
+
+
+def execute(
+    cfg: DictConfig,
+    overrides: Sequence[str],
+    console: Console,
+    alone: bool = True,
+    callbacks: Sequence[pl.Callback] = (),
+) -> RunResult:
+    """Run the job, continue it, or report that it is done; ``alone`` is False in a multirun."""
+    config = validate(cfg)
+    rule, plan = assemble.build_server(config)
+    require_rates_unset(config, rule, overrides)
+    resolve_mode(config.track.mode)
+    folder = locate(cfg, overrides)
+    create(folder, config.checkpoint.sync)
+    with locked(folder):
+        board = assemble.scoreboard_of(config)
+        static = summary.describe(config, rule, plan, folder, identity(cfg), board)
+        if config.rerun:
+            _empty(folder)
+        if summary.is_damaged(folder):
+            note = "summary.json is damaged: the run is continued from its checkpoints, or begun again"
+            console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True)
+        before = summary.own(folder)
+        if before.get("hash", static["hash"]) != static["hash"]:
+            raise FedGMError(f"{folder} holds another run whose hash begins alike. Try another output_dir")
+        if before.get("status") in summary.DONE:
+            summary.require_whole(folder, before)
+            return _skip(config, cfg, folder, before, console)
+        if before.get("status") == "paused" and (before.get("rounds_done") or 0) >= (
+            config.stop_after or inf
+        ):
+            report.closing(console, before, folder)
+            return RunResult(folder, before)
+        return Job(config, cfg, rule, plan, folder, static, console, alone, callbacks).run(before)
+
+
+@dataclass
+class Job:
+    """An unfinished run and everything that is needed to finish it."""
+
+    config: RunConfig
+    cfg: DictConfig
+    rule: ServerRule
+    plan: Plan
+    folder: Path
+    static: dict[str, Any]
+    console: Console
+    alone: bool
+    callbacks: Sequence[pl.Callback] = ()  # besides those of the configuration
+
+    def run(self, before: dict[str, Any]) -> RunResult:
+        """Train, and record the end whatever it is."""
+        self.log = _round_log(self.config, self.cfg, self.folder, self.static["hash"])
+        ended = self.static
+        try:
+            write_atomically(self.folder / "config.yaml", OmegaConf.to_yaml(self.cfg, resolve=True))
+            summary.write(self.folder, self.static, "running", sync=self.config.checkpoint.sync)
+            ended = self._train(before)
+        except (KeyboardInterrupt, SystemExit):
+            ended = self._give_up("stopped", "interrupted; the same command continues it")
+            report.stopped(self.console, ended)
+            raise KeyboardInterrupt from None  # Lightning makes SystemExit of it, which would end a notebook
+        except OSError as error:
+            ended = self._give_up("failed", str(error))
+            if not self.folder.exists():  # the first to notice may be a checkpoint
+                self.log.require_folder()
+            raise FedGMError(
+                f"{self.folder}: {error.strerror or error}. What was computed is kept; free the way "
+                "(space, permissions), then the same command continues the run."
+            ) from error
+        except BaseException as error:
+            ended = self._give_up("failed", f"{type(error).__name__}: {error}".splitlines()[0])
+            raise
+        finally:
+            wanted = ended["status"] == "stopped" and in_sweep_agent()  # by early_terminate
+            self.log.finish(ended, failed=ended["status"] not in summary.WELL and not wanted)
+        report.closing(self.console, ended, self.folder)
+        return RunResult(self.folder, ended)
+
+    def _continue_from(self, before: dict[str, Any], history: int, store: ClientStore | None) -> Path | None:
+        """The newest good checkpoint; says what a user should know about continuing."""
+        path, notes = fallback.newest_good(self.folder, history, store)
+        if path is not None:
+            notes.append(f"continuing after round {checkpoint.round_of(path)}")
+            if changed := summary.changes(before, self.static):
+                notes.append(f"warning: begun with another program ({'; '.join(changed)})")
+        for note in notes:
+            self.console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True, markup=False)
+        return path
+
+    def _train(self, before: dict[str, Any]) -> dict[str, Any]:
+        """Assemble and fit, then write model, curves and summary."""
+        config = self.config
+        clients = assemble.load_federation(config)
+        module = assemble.build_module(config, clients.facts)
+        parameters = sum(p.numel() for p in module.parameters())
+        store = self._store(parameters)
+        start = self._continue_from(before, assemble.build_participation(config, clients).history, store)
+        workers = assemble.worker_count(config, self.alone)
+        report.headline(self.console, self.static, parameters, workers, self.folder)
+        title = f"{self.static['algorithm']} seed {config.seed}"
+        live = self.console.is_terminal and self.alone
+        last = min(config.stop_after or config.rounds, config.rounds)
+        saver = checkpoint.RoundCheckpoint(
+            self.folder / "checkpoints", config.checkpoint.every, config.checkpoint.keep, last, store,
+            config.checkpoint.sync,
+        )  # fmt: skip
+        server = FedGM(self.rule, self.plan)
+        callbacks: list[pl.Callback] = [
+            server,
+            self.log,
+            RoundProgress(self.console, title, live, last, scoreboard(self.static)),
+            PauseAfter(last),
+            StopOnSigterm(),
+            *assemble.build_callbacks(config),
+            *self.callbacks,
+            saver,
+        ]
+        trainer = assemble.build_trainer(config, callbacks, workers, self.log.loggers)
+        loop = assemble.fit(config, trainer, module, clients, str(start) if start else None, store)
+        self.log.require_folder()
+        self.log.ensure_whole()
+        if loop.diverged is None and last <= rounds_done(trainer) < config.rounds:
+            return self._conclude("paused", None, loop.initial)
+        if config.eval.point == "average" and loop.diverged is None:  # keep the model that was evaluated
+            weights = FlatWeights(module)
+            x = weights.read()
+            weights.write(x._replace(x=server.average(x.x, config.rounds)))
+        self._save_model(module)
+        early = "a callback stopped it" if rounds_done(trainer) < config.rounds else None
+        status = "diverged" if loop.diverged else "finished"
+        return self._conclude(status, loop.diverged or early, loop.initial)
+
+    def _store(self, parameters: int) -> ClientStore | None:
+        """Where clients keep their states, if the rule has any; says what that will cost."""
+        c = self.config
+        keepers = {
+            c.client["name"]: assemble.build_rule(c).sends,
+            c.upload["name"]: assemble.build_upload(c).keeps,
+            f"local.state={c.local.state}": 2 * (c.local.state == "keep"),  # AdamW; others have fewer
+        }
+        if not (vectors := sum(keepers.values())):
+            return None
+        versions = min(c.checkpoint.every * c.checkpoint.keep + 2, c.rounds)
+        clients = min(c.clients.count, c.rounds * c.clients.per_round)
+        cost = require_room(self.folder, clients, 4 * parameters * vectors, versions)
+        who = ", ".join(name for name, kept in keepers.items() if kept)
+        self.console.print(f"  {who} keeps {cost}", highlight=False)
+        home, kept = self.folder / "checkpoints" / "clients", c.checkpoint
+        return ClientStore(home, kept.every, kept.keep, kept.sync)
+
+    def _save_model(self, module: pl.LightningModule) -> None:
+        """The global model after the last server step, in a format that carries no code."""
+        from safetensors.torch import save
+
+        tensors = {name: tensor.contiguous() for name, tensor in module.state_dict().items()}
+        write_atomically(self.folder / "model.safetensors", save(tensors), self.config.checkpoint.sync)
+
+    def _conclude(self, status: str, reason: str | None, initial: dict[str, float]) -> dict[str, Any]:
+        """Curves, summary, then the checkpoints go: a kill in between only repeats this."""
+        own = rows.read(self.folder / "metrics.jsonl")
+        clients = sum(row["cohort/clients"] or 0 for row in own)
+        steps = sum(row["cohort/steps"] or 0 for row in own) / clients if clients else 0.0
+        more: dict[str, Any] = {"initial": initial, "reason": reason, "local_steps": steps}
+        if status in summary.DONE:
+            more["digests"] = summary.digests(self.folder)
+        board = scoreboard(self.static)
+        drawn = {**self.static, **rows.summarise(own, board), **more, "status": status}
+        title = f"{drawn['name']}: {drawn['algorithm']}, {drawn['schedule']} schedule"
+        curves.draw(self.folder / "curves.png", own, self.plan.ends, title, report.caption(drawn), board)
+        ended = summary.write(self.folder, self.static, status, self.config.checkpoint.sync, **more)
+        if status in summary.DONE:
+            checkpoint.discard(self.folder / "checkpoints")
+        return ended
+
+    def _give_up(self, status: str, reason: str) -> dict[str, Any]:
+        """Record an end that was not wanted; a full disk may refuse even this and must not hide the cause."""
+        try:
+            return summary.write(self.folder, self.static, status, reason=reason)
+        except OSError:
+            return {**self.static, "status": status, "reason": reason}
+
+
+def _skip(
+    config: RunConfig, cfg: DictConfig, folder: Path, done: dict[str, Any], console: Console
+) -> RunResult:
+    """Report a run that is done; a sweep agent still gets its rows, or its sweep would hold an empty run."""
+    if in_sweep_agent():
+        log = _round_log(config, cfg, folder, done["hash"])
+        log.ensure_whole()
+        log.finish(done, failed=False)
+    console.print("already done (rerun=true starts anew):", highlight=False)
+    report.closing(console, done, folder)
+    return RunResult(folder, done)
+
+
+def _round_log(config: RunConfig, cfg: DictConfig, folder: Path, mark: str) -> RoundLog:
+    """The record of a run, with W&B first among its loggers; nothing is opened yet."""
+    values: Any = OmegaConf.to_container(cfg, resolve=True)
+    again = (
+        f"-{int(time.time())}" if config.rerun else ""
+    )  # W&B keeps the run that is done again under its id
+    run_id = f"{mark[:16]}-{config.seed}{again}"
+    loggers = build_loggers(config.track, folder)
+    if resolve_mode(config.track.mode) != "disabled":
+        loggers.insert(0, WandbLogger(lambda: WandbRecord(config.track, folder, run_id, values)))
+    return RoundLog(folder / "metrics.jsonl", loggers, values, config.checkpoint.sync)
+
+
+def _empty(folder: Path) -> None:
+    """Remove an earlier result, but not the lock that we hold."""
+    for path in folder.iterdir():
+        if path.name == "lock":
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

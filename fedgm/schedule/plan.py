@@ -1,0 +1,115 @@
+"""Eq. 3: stages of constant (eta, beta, nu), and the plan of a run made of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import ceil, floor, inf
+from typing import NamedTuple, Protocol
+
+from fedgm.errors import ClashError, require
+from fedgm.server.momentum import GeneralMomentum
+from fedgm.server.rule import Hyper, ServerRule
+
+
+class Stage(NamedTuple):
+    """``rounds`` server rounds at constant hyperparameters."""
+
+    rounds: int
+    hyper: Hyper
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which hyperparameters hold in which round."""
+
+    stages: tuple[Stage, ...]
+
+    @property
+    def ends(self) -> list[int]:
+        """The last round of each stage; the last end is T."""
+        return list(accumulate(s.rounds for s in self.stages))
+
+    def at(self, t: int) -> tuple[int, Hyper]:
+        """Stage number (from 1) and hyperparameters of round ``t`` (from 1)."""
+        for number, (end, stage) in enumerate(zip(self.ends, self.stages, strict=True), start=1):
+            if t <= end:
+                return number, stage.hyper
+        raise ValueError(
+            f"round {t} has no stage: the schedule's {len(self.stages)} stages end after round "
+            f"{self.ends[-1]}. Set rounds={self.ends[-1]}, or lengthen the last stage."
+        )
+
+    def after(self, t: int) -> Hyper:
+        """Hyperparameters of the step that follows round ``t``; after the last, those of the last."""
+        return self.at(min(t + 1, self.ends[-1]))[1]
+
+
+class Schedule(Protocol):
+    """Makes the plan of a run; one small class and one yaml each."""
+
+    def plan(self, rounds: int, rule: ServerRule) -> Plan:
+        """The stages of ``rounds`` rounds for this rule."""
+        ...
+
+
+def stage_ends(rounds: int, etas: Sequence[float]) -> list[int]:
+    """Ends of stages with T_s eta_s constant (Eq. 3).
+
+    The *cumulative* length T (1/eta_1 + ... + 1/eta_s) / sum(1/eta) is rounded half up; only this
+    gives the lines drawn in Figures 2 and 8 (rounding each stage, floor and ceil all miss them).
+    """
+    inverse = [1 / eta for eta in etas]
+    total = sum(inverse)
+    return [*(floor(rounds * part / total + 0.5) for part in list(accumulate(inverse))[:-1]), rounds]
+
+
+def stage_lengths(rounds: int, etas: Sequence[float]) -> list[int]:
+    """Rounds of each stage (Eq. 3); an empty stage is an error that names a number of rounds that works."""
+    lengths = _differences(stage_ends(rounds, etas))
+    if min(lengths) < 1:
+        enough = ceil(max(etas) * sum(1 / eta for eta in etas))  # here the shortest stage has a whole round
+        near = range(rounds + 1, min(enough, rounds + 10_000))
+        need = next((n for n in near if min(_differences(stage_ends(n, etas))) > 0), enough)
+        raise ClashError("rounds", rounds, f"stages {lengths} contain an empty one", f"rounds={need}")
+    return lengths
+
+
+def multistage(rounds: int, etas: Sequence[float], beta: float, nu: float) -> list[Stage]:
+    """Multistage FedGM (Alg. 3) from the first stage's beta: W1 exact, W2 up to rounding."""
+    return list(Multistage(etas).plan(rounds, GeneralMomentum(etas[0], beta, nu)).stages)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """One stage: the rule's own values in every round."""
+
+    def plan(self, rounds: int, rule: ServerRule) -> Plan:
+        """A single stage of all rounds."""
+        return Plan((Stage(rounds, rule.hyper),))
+
+
+@dataclass(frozen=True)
+class Multistage:
+    """Stages at the given etas, for FedGM's family alone; lengths and betas follow from Eq. 3."""
+
+    etas: Sequence[float]
+
+    def plan(self, rounds: int, rule: ServerRule) -> Plan:
+        """Lengths from W2, betas from W1; an empty stage is an error."""
+        etas = [float(eta) for eta in self.etas]
+        ok = bool(etas) and all(0 < eta < inf for eta in etas) and etas == sorted(etas, reverse=True)
+        hint = "schedule.etas=[2.0,1.0,0.5]"
+        require(ok, "schedule.etas", etas, "positive numbers that never increase (Eq. 3)", hint)
+        family = isinstance(rule, GeneralMomentum)
+        allowed = (
+            "a schedule other than multistage: Eq. 3 is about eta, beta and nu, which this algorithm has not"
+        )
+        require(family, "schedule", "multistage", allowed, "schedule=stages, or algorithm=fedgm")
+        lengths = stage_lengths(rounds, etas)
+        hypers = [rule.follow(eta, first=etas[0]) for eta in etas]
+        return Plan(tuple(Stage(n, hyper) for n, hyper in zip(lengths, hypers, strict=True)))
+
+
+def _differences(ends: Sequence[int]) -> list[int]:
+    """From ends to lengths."""
+    return [end - start for start, end in zip([0, *ends], ends, strict=False)]

@@ -1,0 +1,127 @@
+"""Hydra's multirun where one bad job does not stop the others, and an experiment names its own lines.
+
+Hydra takes sweepers from the namespace package ``hydra_plugins`` alone, hence this place.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.config_store import ConfigStore
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
+from rich.console import Console
+from rich.table import Table
+
+from fedgm.cli.starting import ready
+
+GOOD = ("finished", "diverged", "paused")
+
+
+@dataclass
+class TolerantSweeperConf:
+    """``hydra/sweeper=fedgm``, the default of this project."""
+
+    _target_: str = "hydra_plugins.fedgm_multirun.TolerantSweeper"
+    max_batch_size: int | None = None
+    params: dict[str, str] = field(default_factory=dict[str, str])
+
+
+ConfigStore.instance().store(group="hydra/sweeper", name="fedgm", node=TolerantSweeperConf, provider="fedgm")
+
+
+class TolerantSweeper(BasicSweeper):
+    """Leaves out jobs that cannot be composed, runs the rest; ends with a table, and code 1 if any failed."""
+
+    def __init__(self, max_batch_size: int | None, params: dict[str, str]) -> None:
+        super().__init__(max_batch_size, cast(Any, params))
+        self._refused: list[tuple[str, str]] = []
+
+    def split_arguments(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, overrides: list[Override], max_batch_size: int | None
+    ) -> list[list[list[str]]]:
+        """Every line times every combination of the command line, whose values win; no job twice."""
+        assert self.hydra_context is not None
+        parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
+        jobs: list[list[str]] = []
+        for line in self._lines() or [""]:
+            own = parser.parse_overrides(line.split())
+            [combinations] = BasicSweeper.split_arguments([*own, *overrides], None)
+            jobs += [job for job in combinations if job not in jobs]
+        return list(BasicSweeper.split_overrides_to_chunks(jobs, max_batch_size))
+
+    def _lines(self) -> list[str]:
+        """Overrides of each line of the experiment's figure, blank-separated."""
+        figure = (self.config or {}).get("figure") or {}
+        return [str(line["overrides"]) for line in figure.get("lines") or []]
+
+    def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
+        """Drop illegal jobs from the batch instead of refusing all of it."""
+        assert self.config is not None
+        assert self.hydra_context is not None
+        loader, legal = self.hydra_context.config_loader, list[Sequence[str]]()
+        for overrides in batch:
+            try:
+                loader.load_sweep_config(master_config=self.config, sweep_overrides=list(overrides))
+                legal.append(overrides)
+            except (HydraException, OmegaConfBaseException) as error:
+                self._refused.append((" ".join(overrides), str(error)))
+        cast(list[Sequence[str]], batch)[:] = legal
+
+    def sweep(self, arguments: list[str]) -> Any:
+        """Run all legal jobs, then say how each of them ended."""
+        ready()
+        returns = super().sweep(arguments)
+        jobs = [job for batch in returns for job in batch]
+        own = _telling(
+            [*(job.overrides or [] for job in jobs), *(words.split() for words, _ in self._refused)]
+        )
+        outcomes = [(own(job.overrides or []), cast(dict[str, Any], job.return_value)) for job in jobs]
+        console = Console()
+        console.print(_table(outcomes, [(own(words.split()), reason) for words, reason in self._refused]))
+        if picture := _compare(outcomes):
+            console.print(f"  {picture}", highlight=False, soft_wrap=True)
+        for overrides, reason in self._refused:
+            console.print(f"[bold red]not run[/] {overrides}\n{reason}\n", highlight=False, soft_wrap=True)
+        if self._refused or any(outcome["status"] not in GOOD for _, outcome in outcomes):
+            raise SystemExit(1)
+        return returns
+
+
+def _compare(outcomes: list[tuple[str, dict[str, Any]]]) -> Path | None:
+    """Draw all runs that have rows into one picture beside them; seeds of a line become a band."""
+    good = [outcome for _, outcome in outcomes if outcome["status"] in GOOD and outcome["shown"] != "-"]
+    if len(good) < 2:
+        return None
+    from fedgm.figures.formats import save
+    from fedgm.runs.compare import picture
+    from fedgm.runs.find import find
+    from fedgm.runs.labels import lines
+
+    folders = [Path(outcome["folder"]) for outcome in good]
+    return save(picture(lines(find(folders))), folders[0].parent.parent / "compare.png")
+
+
+def _telling(jobs: list[Sequence[str]]) -> Callable[[Sequence[str]], str]:
+    """What tells a job from the others: its overrides without those that all have."""
+    shared = set(jobs[0]).intersection(*jobs) if len(jobs) > 1 else set[str]()
+    return lambda overrides: " ".join(word for word in overrides if word not in shared)
+
+
+def _table(outcomes: list[tuple[str, dict[str, Any]]], refused: list[tuple[str, str]]) -> Table:
+    table = Table(header_style="bold", title="multirun")
+    headline = next((o["metric"] for _, o in outcomes if "metric" in o), "result")
+    for name in ("job", "status", headline, "folder"):
+        table.add_column(name, overflow="fold", justify="right" if name == headline else "left")
+    for overrides, outcome in outcomes:
+        shown = outcome.get("shown", "-")
+        table.add_row(
+            overrides, outcome["status"], shown, "/".join(Path(outcome.get("folder", "-")).parts[-2:])
+        )
+    for overrides, _ in refused:
+        table.add_row(overrides, "not run", "-", "-")
+    return table
