@@ -19,7 +19,7 @@ def test_every_cell_runs_and_the_numbers_are_those_of_the_stored_runs(monkeypatc
     plt.close("all")
     text = capsys.readouterr().out
     assert "evaluations" in text
-    assert "drawn from them" in text
+    assert "90 % of draws" in text
     assert drawn == [len(space["winners"])]
     winners = space["winners"]
     fedavg = winners[winners["algorithm"] == "fedavg"].iloc[0]
