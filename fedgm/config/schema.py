@@ -102,8 +102,10 @@ class Eval:
     loss_limit: float | None = MISSING
     point: str = "sent"
     metric: str | None = None
+    clients: int = 0
 
     def __post_init__(self) -> None:
+        _at_least("eval.clients", self.clients, 0, 10)
         _one_of("eval.point", self.point, "sent", "average")
         _positive("eval.loss_limit", self.loss_limit, 10000)
         _at_least("eval.every", self.every, 1, 5)

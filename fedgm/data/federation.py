@@ -66,6 +66,11 @@ class Federation:
         size, layout = self.batching.eval_batch_size, self.batching.channels_last
         return {split: self.images.evaluation(split, size, layout) for split in ("train", "test")}
 
+    def own_samples(self, client: int) -> Evaluation:
+        """A client's training samples, for ``eval.clients``."""
+        b = self.batching
+        return self.images.evaluation_of(self.partition.indices(client), b.eval_batch_size, b.channels_last)
+
     def steps_of(self, client: int, batch_size: int, amount: int, unit: str = "epochs") -> int:
         """Local steps K_i of one client that trains for ``amount`` ``unit``."""
         require(unit in ("epochs", "steps"), "local.unit", unit, "epochs or steps", "local.unit=epochs")

@@ -74,7 +74,15 @@ class Images:
         self, split: Literal["test", "train"], batch_size: int, channels_last: bool = False
     ) -> "ImageEvaluation":
         """Batches of the test set, or of the fixed training subset that ``train/*`` is measured on."""
-        return ImageEvaluation(self, split, batch_size, channels_last)
+        if split == "test":
+            return ImageEvaluation(self, None, batch_size, channels_last)
+        return ImageEvaluation(self, self._eval_train, batch_size, channels_last)
+
+    def evaluation_of(
+        self, indices: NDArray[np.int64], batch_size: int, channels_last: bool = False
+    ) -> "ImageEvaluation":
+        """Batches of chosen training samples."""
+        return ImageEvaluation(self, torch.from_numpy(indices), batch_size, channels_last)
 
     def _augmented(self, images: Tensor, rng: np.random.Generator) -> Tensor:
         """Shift by up to resolution // 8 over black borders and mirror, each image by its own draw."""
@@ -109,10 +117,10 @@ class Images:
 class ImageEvaluation:
     """Batches by number, in a fixed order and never augmented, so that workers can share them out."""
 
-    def __init__(self, images: Images, split: str, batch_size: int, channels_last: bool) -> None:
-        self._images, self._split = images, split
+    def __init__(self, images: Images, chosen: Tensor | None, batch_size: int, channels_last: bool) -> None:
+        self._images, self._chosen = images, chosen  # training samples; None: the test set
         self._batch_size, self._channels_last = batch_size, channels_last
-        self.samples = len(images.test_labels) if split == "test" else len(images._eval_train)
+        self.samples = len(images.test_labels if chosen is None else chosen)
 
     def __len__(self) -> int:
         return math.ceil(self.samples / self._batch_size)
@@ -126,6 +134,6 @@ class ImageEvaluation:
             raise IndexError(f"batch {number} does not exist: batches are 0..{len(self) - 1}")
         part = slice(number * self._batch_size, (number + 1) * self._batch_size)
         own = self._images
-        if self._split == "train":
-            return own.batch(own._eval_train[part], train=False, channels_last=self._channels_last)
+        if self._chosen is not None:
+            return own.batch(self._chosen[part], train=False, channels_last=self._channels_last)
         return own._normalised(own.test_images[part], self._channels_last), own.test_labels[part]

@@ -83,6 +83,13 @@ class TextFederation:
             "train": TextEvaluation(self.texts.train, self._train, self.block, size),
         }
 
+    def own_samples(self, client: int) -> "TextEvaluation":
+        """A client's training text in windows side by side, for ``eval.clients``."""
+        begin, end = (int(at) for at in self.texts.train.offsets[client : client + 2])
+        starts = np.arange(begin, end - 1, self.block)
+        places = np.stack([starts, np.full(len(starts), end)], axis=1)
+        return TextEvaluation(self.texts.train, places, self.block, self.eval_batch_size)
+
 
 def from_run(texts: TokenSet, block: int, config: "RunConfig") -> TextFederation:
     """The federation of a run, with its batch sizes and its fixed windows for evaluation."""

@@ -15,6 +15,7 @@ from fedgm.client.store import Store
 from fedgm.config import RunConfig
 from fedgm.config.parts import build, check, target_of
 from fedgm.data.clients import ClientData, Evaluation, Source, local_steps
+from fedgm.data.own import client_evaluation
 from fedgm.draws import derive
 from fedgm.errors import ClashError, require, require_fits
 from fedgm.federated.cohort import ClientParts, RoundSettings
@@ -244,9 +245,12 @@ def fit(
     parts = ClientParts(build_rule(config), build_upload(config), store)
     loop = FederatedLoop(trainer, data, build_participation(config, data), settings, parts)
     trainer.fit_loop = loop
+    measured: dict[str, Evaluation] = dict(data.evaluations())
+    if config.eval.clients:
+        measured["clients"] = client_evaluation(data, config.eval.clients, config.seed)
     trainer.fit(
         module,
-        val_dataloaders=[WorkerShare(trainer, part, split) for split, part in data.evaluations().items()],
+        val_dataloaders=[WorkerShare(trainer, part, split) for split, part in measured.items()],
         ckpt_path=checkpoint,
     )
     return loop
@@ -261,6 +265,7 @@ class WorkerShare:
 
     def __init__(self, trainer: pl.Trainer, evaluation: Evaluation, split: str) -> None:
         self.trainer, self.evaluation, self.split = trainer, evaluation, split
+        self.groups: list[int] | None = getattr(evaluation, "groups", None)
 
     @property
     def batches(self) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from fedgm.lightning import pl
 from fedgm.tasks.metric import LOSS, Metric
@@ -98,12 +98,31 @@ class TaskModule(pl.LightningModule):
 
     def _close(self, given: Any, otherwise: str) -> None:
         sums = self.trainer.strategy.reduce(self._table, reduce_op="sum").cpu()
-        for number, (loader, values) in enumerate(zip(_as_list(given), sums.sum(1).tolist(), strict=True)):
+        names = [metric.name for metric in self.metrics]
+        totals = sums.sum(1).tolist()
+        for number, (loader, values) in enumerate(zip(_as_list(given), totals, strict=True)):
             split = getattr(loader, "split", otherwise if number == 0 else f"{otherwise}_{number}")
-            for metric, value in zip(self.metrics, values, strict=False):
-                self.measured[f"{split}/{metric.name}"] = value / values[-1]
+            if groups := getattr(loader, "groups", None):
+                self.measured |= spread(split, names, sums[number, : len(groups)], groups)
+                continue
+            for name, value in zip(names, values, strict=False):
+                self.measured[f"{split}/{name}"] = value / values[-1]
         for column, value in self.measured.items():  # for Lightning's callbacks; rows are the loop's
             self.log(column, value, logger=False, sync_dist=True)
+
+
+def spread(split: str, names: list[str], cells: Tensor, groups: list[int]) -> dict[str, float]:
+    """Mean, deviation and 10 % quantiles over groups of batches, of each metric: every group counts alike."""
+    sums = torch.zeros(max(groups) + 1, cells.shape[1], dtype=cells.dtype)
+    sums.index_add_(0, torch.tensor(groups), cells)
+    means = sums[:, :-1] / sums[:, -1:]
+    found: dict[str, float] = {}
+    for name, values in zip(names, means.T, strict=True):
+        found[f"{split}/{name}_mean"] = values.mean().item()
+        found[f"{split}/{name}_std"] = values.std(correction=0).item()
+        found[f"{split}/{name}_p10"] = values.quantile(0.1).item()
+        found[f"{split}/{name}_p90"] = values.quantile(0.9).item()
+    return found
 
 
 def _as_list(loaders: Any) -> list[Any]:

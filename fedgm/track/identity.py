@@ -31,6 +31,7 @@ ADDED: dict[str, Any] = {
     "participation.age": "client",
     "algorithm.bias_correction": False,
     "eval.point": "sent",
+    "eval.clients": 0,
     "data.shards": 2,
     "data.classes_per_client": 2,
     "local.state": "reset",
