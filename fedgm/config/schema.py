@@ -208,6 +208,7 @@ class Track:
     entity: str | None = None
     group: str | None = None
     tags: list[str] = field(default_factory=list[str])
+    artifacts: bool = False
     loggers: dict[str, Any] = field(default_factory=dict[str, Any])  # each by its _target_
 
     def __post_init__(self) -> None:

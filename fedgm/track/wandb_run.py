@@ -49,6 +49,7 @@ class WandbRecord:
         import wandb
 
         self.run = None
+        self.folder, self.artifacts = folder, track.artifacts
         self.sent = 0  # the last round that the record already holds
         mode = resolve_mode(track.mode)
         if mode == "disabled":
@@ -59,7 +60,8 @@ class WandbRecord:
             "project": track.project,
             "entity": track.entity,
             "group": track.group or config["name"],
-            "tags": track.tags,
+            "job_type": config["algorithm"]["name"],
+            "tags": [*track.tags, *_tags(config)],
             "name": f"{folder.parent.name}/{folder.name}",
             "id": os.environ.get("WANDB_RUN_ID") if in_sweep_agent() else run_id,
             "dir": folder,
@@ -100,8 +102,28 @@ class WandbRecord:
                 self.run.summary[f"{name}/{key}"] = value
         if summary:
             self.run.summary["status"] = summary["status"]
+            self._attach()
         self.run.finish(exit_code=1 if failed else 0)
         self.run = None
+
+    def _attach(self) -> None:
+        """The picture of the curves, and with ``track.artifacts`` the model."""
+        import wandb
+
+        picture, model = self.folder / "curves.png", self.folder / "model.safetensors"
+        assert self.run is not None
+        if picture.exists():
+            self.run.save(str(picture), base_path=str(self.folder), policy="now")
+        if self.artifacts and model.exists():
+            artifact = wandb.Artifact(f"model-{self.run.id}", type="model")
+            artifact.add_file(str(model))
+            self.run.log_artifact(artifact)
+
+
+def _tags(config: dict[str, Any]) -> list[str]:
+    """What people filter runs by; W&B takes at most 64 characters."""
+    groups = [config[group]["name"] for group in ("algorithm", "schedule", "participation", "profile")]
+    return [str(name)[:64] for name in dict.fromkeys(groups)]
 
 
 def _first_line(error: BaseException) -> str:

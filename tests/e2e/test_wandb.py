@@ -90,6 +90,27 @@ def test_without_account_and_terminal_it_records_offline_and_sync_sends_it(tmp_p
         assert server.run(name)["summary"]["final/test/acc"] == own[-1]["test/acc"]
 
 
+def test_a_record_has_job_type_tags_and_curves_and_the_model_only_when_asked(tmp_path, stranger):
+    for artifacts in (False, True):
+        words = ("track.mode=offline", "track.tags=[mine]", f"track.artifacts={artifacts}".lower())
+        home = tmp_path / str(artifacts)
+        command = [*COMMAND, f"output_dir={home}", *words]
+        subprocess.run(command, env=surroundings(stranger), cwd=tmp_path, check=True, capture_output=True)
+        found = list(records(offline_file(run_folder(home))))
+        kinds = [record.WhichOneof("record_type") for record in found]
+        (run, *_) = (record.run for record in found if record.WhichOneof("record_type") == "run")
+        assert run.job_type == "fedgm"
+        assert set(run.tags) == {"mine", "fedgm", "constant", "ideal", "tiny"}
+        saved = [f.path for r in found if r.WhichOneof("record_type") == "files" for f in r.files.files]
+        assert "curves.png" in saved
+        sent = [
+            r
+            for r in found
+            if r.WhichOneof("record_type") == "request" and r.request.HasField("log_artifact")
+        ]
+        assert ("artifact" in kinds or bool(sent)) == artifacts
+
+
 def on_a_terminal(folder: Path, env: dict[str, str], *words: str) -> str:
     """All that the command shows to somebody who sits before it and types nothing."""
     ours, theirs = pty.openpty()
