@@ -1,0 +1,64 @@
+"""When FedGM helps, from stored runs."""
+
+from pathlib import Path
+
+import click
+
+START, END = "<!-- fedgm when: begin -->", "<!-- fedgm when: end -->"
+
+
+@click.command()
+@click.argument("results", type=click.Path(path_type=Path, exists=True), default="docs/results/small")
+@click.option("--page", type=click.Path(path_type=Path), default="docs/when.md", show_default=True,
+              help="The page whose tables are replaced.")  # fmt: skip
+def command(results: Path, page: Path) -> None:
+    """Where FedGM beats FedAvg's best over eta and delay; RESULTS holds runs or stored results of the grids.
+
+    \b
+    fedgm when                                   # redraws docs/when.md from docs/results/small
+    fedgm when outputs --page mine/when.md       # from runs of your own
+    """
+    from fedgm.errors import FedGMError
+    from fedgm.figures import when as pictures
+    from fedgm.figures.style import save
+    from fedgm.files import write_atomically
+    from fedgm.paper import when
+    from fedgm.paper.evidence import stored_records
+
+    records = stored_records(results)
+    found = when.tried(records)
+    if not found:
+        raise FedGMError(f"{results}: no run of the grids on seed 0. Try fedgm sweep sweeps/fedgm_grid.yaml")
+    first = next(run for run in records if run.facts["name"] in when.EXPERIMENTS)
+    scale = f"Profile {first.facts['profile']}, {first.facts['rounds']} rounds, seed 0."
+    gains = {setting.name: gain for setting, points in found.items() if (gain := when.advantage(points))}
+    page.parent.mkdir(parents=True, exist_ok=True)
+    links: dict[str, str] = {}
+    if gains:
+        figure = pictures.draw_gains(gains, f"{scale} Means of the last 10 evaluations. Grey: not run.")
+        links["Gain over FedAvg by eta and delay"] = save(figure, page.with_name("when_gain.png")).name
+    ranges = {
+        f"{setting.name}: {_name(*rule)}": (
+            [p.eta for p in points if (p.algorithm, p.beta, p.nu) == rule],
+            etas,
+        )
+        for setting, points in found.items()
+        for rule, etas in when.usable(points).items()
+    }
+    about = f"{scale} Filled: within {when.NEAR:g} points of the rule's own best. Rings: run."
+    figure = pictures.draw_ranges(ranges, about)
+    links["Usable server rates"] = save(figure, page.with_name("when_ranges.png")).name
+    text = page.read_text() if page.exists() else f"# When does FedGM help?\n\n{START}\n{END}\n"
+    if START not in text or END not in text:
+        raise FedGMError(f"{page}: the lines '{START}' and '{END}' are missing, between which the tables go")
+    before, after = text.split(START)[0], text.split(END)[1]
+    body = when.markdown(found, links, scale)
+    write_atomically(page, f"{before}{START}\n{body}{END}{after}")
+    for path in (page, *(page.with_name(name) for name in links.values())):
+        click.echo(path)
+
+
+def _name(algorithm: str, beta: float, nu: float) -> str:
+    return "FedAvg" if algorithm == "fedavg" else (
+        f"FedAvgM {beta:g}" if algorithm == "fedavgm" else f"FedGM {beta:g}, {nu:g}"
+    )  # fmt: skip

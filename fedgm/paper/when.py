@@ -1,0 +1,125 @@
+"""When does FedGM help? Where it beats FedAvg's best over eta and delay, from the grids' stored runs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from fedgm.claims.run import TEST
+from fedgm.grid.judged import counted, is_divergent
+from fedgm.paper.plan import CHOOSING
+from fedgm.statistics.budget import BestOf, best_of
+from fedgm.track.record import RunRecord
+
+EXPERIMENTS = (
+    "fedgm",
+    "autonomous",
+    "autonomous_delay10",
+)  # whose grids differ in the server and in the delay
+NEAR = 3.0  # points below its own best at which an eta still counts as usable
+TIED = 0.9  # beta = nu of the line that every delay has
+
+
+class Setting(NamedTuple):
+    """How clients take part: the oldest model they may start from, and the reading of Alg. 4."""
+
+    delay: int
+    reading: str
+
+    @property
+    def name(self) -> str:
+        """For tables and axes."""
+        return "ideal clients" if self.delay == 1 else f"delay {self.delay}, {self.reading}"
+
+
+class Tried(NamedTuple):
+    """A point of a grid on the seed that chooses: test accuracy in points, chance where it diverged."""
+
+    algorithm: str
+    eta: float
+    beta: float
+    nu: float
+    score: float
+    divergent: bool
+    paused: bool  # by successive halving: the score so far is too low
+
+
+def tried(records: Iterable[RunRecord]) -> dict[Setting, list[Tried]]:
+    """Points of the grids by setting, ideal clients first."""
+    found: dict[Setting, list[Tried]] = {}
+    for run in records:
+        usable = run.status in ("finished", "diverged", "paused") and run.facts["seed"] == CHOOSING
+        score = counted(run, TEST) if usable and run.facts["name"] in EXPERIMENTS else None
+        if score is None or run.config.get("schedule.name") != "constant":
+            continue
+        ideal = run.config["participation.name"] == "ideal"
+        delay = 1 if ideal else int(run.config["participation.delay"])
+        setting = Setting(delay, "" if ideal else str(run.config.get("participation.anchor") or "start"))
+        eta, beta, nu = (float(run.config.get(f"algorithm.{key}") or 0.0) for key in ("eta", "beta", "nu"))
+        rule, lost, paused = str(run.facts["algorithm"]), is_divergent(run, TEST), run.status == "paused"
+        point = Tried(rule, eta, beta, nu, 100 * score, lost, paused)
+        found.setdefault(setting, []).append(point)
+    return {setting: sorted(found[setting]) for setting in sorted(found)}
+
+
+def best(points: Sequence[Tried], algorithm: str) -> Tried | None:
+    """The first of an algorithm: of runs that finished where there is one."""
+    own = [point for point in points if point.algorithm == algorithm]
+    return max(own, key=lambda point: (not point.paused, point.score, -point.eta), default=None)
+
+
+def advantage(points: Sequence[Tried]) -> dict[float, float]:
+    """FedGM (beta = nu = .9) minus FedAvg's best, by eta, in points."""
+    baseline = best(points, "fedavg")
+    own = [p for p in points if p.algorithm == "fedgm" and p.beta == p.nu == TIED]
+    return {p.eta: p.score - baseline.score for p in own} if baseline else {}
+
+
+def usable(points: Sequence[Tried]) -> dict[tuple[str, float, float], list[float]]:
+    """Etas at which a rule ends within ``NEAR`` points of its own best, by (algorithm, beta, nu)."""
+    rules: dict[tuple[str, float, float], list[Tried]] = {}
+    for point in points:
+        rules.setdefault((point.algorithm, point.beta, point.nu), []).append(point)
+    found: dict[tuple[str, float, float], list[float]] = {}
+    for rule, own in rules.items():
+        top = max(point.score for point in own)
+        found[rule] = [p.eta for p in own if p.score >= top - NEAR and not p.divergent]
+    return found
+
+
+def at_equal_budget(points: Sequence[Tried], algorithm: str) -> BestOf | None:
+    """What a draw of FedAvg's size from an algorithm's grid would have found."""
+    scores = [point.score for point in points if point.algorithm == algorithm]
+    k = sum(point.algorithm == "fedavg" for point in points)
+    return best_of(scores, k) if 0 < k < len(scores) else None
+
+
+def markdown(found: Mapping[Setting, Sequence[Tried]], pictures: Mapping[str, str], scale: str) -> str:
+    """The tables and pictures of the page; what they mean is for people to write around them."""
+    lines = [f"{scale} Accuracy is the mean of the last ten evaluations on the test set, in percent.", ""]
+    lines += [f"![{name}]({path})" for name, path in pictures.items()]
+    lines += ["", "| clients | FedAvg's best | FedAvgM's best | FedGM's best | FedGM at FedAvg's budget |"]
+    lines += ["|---|---|---|---|---|"]
+    for setting, points in found.items():
+        cells = [_cell(best(points, algorithm)) for algorithm in ("fedavg", "fedavgm", "fedgm")]
+        budget = at_equal_budget(points, "fedgm")
+        shown = f"{budget.mean:.1f} ({budget.low:.1f} to {budget.high:.1f})" if budget else "-"
+        lines.append(f"| {setting.name} | {' | '.join(cells)} | {shown} |")
+    lines += ["", f"Etas that end within {NEAR:g} points of the rule's own best, of those that were run:", ""]
+    lines += ["| clients | rule | usable eta | run |", "|---|---|---|---|"]
+    for setting, points in found.items():
+        for (algorithm, beta, nu), etas in usable(points).items():
+            count = sum((p.algorithm, p.beta, p.nu) == (algorithm, beta, nu) for p in points)
+            name = algorithm if algorithm == "fedavg" else f"{algorithm}, beta {beta:g}, nu {nu:g}"
+            lines.append(
+                f"| {setting.name} | {name} | {', '.join(f'{e:g}' for e in etas) or '-'} | {count} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _cell(point: Tried | None) -> str:
+    if point is None:
+        return "not run"
+    rates = f"eta {point.eta:g}" + (
+        f", {point.beta:g}, {point.nu:g}" if point.algorithm == "fedgm" else
+        f", {point.beta:g}" if point.algorithm == "fedavgm" else ""
+    )  # fmt: skip
+    return f"{point.score:.1f} ({rates})"
