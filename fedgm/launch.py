@@ -23,7 +23,7 @@ from fedgm.loop import rounds_done
 from fedgm.rates import require_rates_unset
 from fedgm.server import Plan, ServerRule
 from fedgm.tasks.metric import scoreboard
-from fedgm.track import checkpoint, curves, fallback, report, rows, summary
+from fedgm.track import checkpoint, fallback, report, rows, summary
 from fedgm.track.folder import create, identity, locate
 from fedgm.track.lock import locked
 from fedgm.track.loggers import WandbLogger, build_loggers
@@ -207,6 +207,8 @@ class Job:
 
     def _conclude(self, status: str, reason: str | None, initial: dict[str, float]) -> dict[str, Any]:
         """Curves, summary, then the checkpoints go: a kill in between only repeats this."""
+        from fedgm.track import curves  # matplotlib: half a second that no first round should wait for
+
         own = rows.read(self.folder / "metrics.jsonl")
         clients = sum(row["cohort/clients"] or 0 for row in own)
         steps = sum(row["cohort/steps"] or 0 for row in own) / clients if clients else 0.0

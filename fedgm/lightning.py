@@ -12,6 +12,8 @@ from warnings import filterwarnings
 
 import torch
 
+from fedgm.process.deferred import defer_dynamo, deferred
+
 _declared: list[torch.library.Library] = []  # a Library takes its operators along when it is collected
 
 
@@ -41,7 +43,9 @@ def declare_torchvision_operators() -> None:
 declare_torchvision_operators()
 filterwarnings("ignore", message=".*isinstance.treespec, LeafSpec.*")  # Lightning 2.6 beside torch 2.13
 
-import pytorch_lightning as pl  # noqa: E402
+defer_dynamo()
+with deferred("torchvision", "matplotlib"):  # for metrics of torchmetrics that load them when they are called
+    import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Checkpoint  # noqa: E402
 from pytorch_lightning.loggers import Logger  # noqa: E402
 from pytorch_lightning.loops.fit_loop import _FitLoop as FitLoop  # noqa: E402

@@ -51,8 +51,9 @@ class Sweep:
         import torch
 
         from fedgm import assemble, launch
+        from fedgm.track import curves
 
-        del launch
+        del launch, curves
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # what the runs are forked with
         for cfg in self.plan.configs:
