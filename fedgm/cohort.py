@@ -21,7 +21,7 @@ from fedgm.lightning import call_callback_hooks, pl
 from fedgm.participation import ClientTask
 from fedgm.upload.plain import Plain as WholeDelta
 from fedgm.upload.rule import UploadRule
-from fedgm.workers import share_out
+from fedgm.workers import FederatedDDP, share_out
 
 COLUMNS = ("steps", "samples", "measured", "bytes", "squared", "finite", "share")
 
@@ -82,7 +82,7 @@ class CohortTrainer:
     ) -> None:  # fmt: skip
         self.trainer, self.data, self.settings, self.parts = trainer, data, settings, parts
         self.weights, self.metrics = weights, metrics
-        self.client = Client(trainer, weights, metrics, settings.keep)
+        self.client = Client(trainer, weights, metrics, settings.keep, direct=(FederatedDDP,))
 
     def train(self, tasks: list[ClientTask], t: int, history: History, anchor: str) -> Cohort:
         """Alg. 2 for each task. The table has a line per client, filled in by the worker that trained it.

@@ -20,6 +20,7 @@ from fedgm.errors import FedGMError
 from fedgm.files import write_atomically
 from fedgm.lightning import pl
 from fedgm.loop import rounds_done
+from fedgm.process.memory import kept
 from fedgm.rates import require_rates_unset
 from fedgm.server import Plan, ServerRule
 from fedgm.tasks.metric import scoreboard
@@ -166,7 +167,8 @@ class Job:
             saver,
         ]
         trainer = assemble.build_trainer(config, callbacks, workers, self.log.loggers)
-        loop = assemble.fit(config, trainer, module, clients, str(start) if start else None, store)
+        with kept(config.trainer.keep_memory):  # the data are loaded: what that took has been given back
+            loop = assemble.fit(config, trainer, module, clients, str(start) if start else None, store)
         self.log.require_folder()
         self.log.ensure_whole()
         if loop.diverged is None and last <= rounds_done(trainer) < config.rounds:

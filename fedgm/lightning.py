@@ -50,7 +50,8 @@ from pytorch_lightning.callbacks import Checkpoint  # noqa: E402
 from pytorch_lightning.loggers import Logger  # noqa: E402
 from pytorch_lightning.loops.fit_loop import _FitLoop as FitLoop  # noqa: E402
 from pytorch_lightning.plugins.io import TorchCheckpointIO  # noqa: E402
-from pytorch_lightning.strategies import DDPStrategy  # noqa: E402
+from pytorch_lightning.plugins.precision import Precision  # noqa: E402
+from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy  # noqa: E402
 from pytorch_lightning.strategies.launchers.launcher import _Launcher as Launcher  # noqa: E402
 from pytorch_lightning.trainer.call import _call_callback_hooks as call_callback_hooks  # noqa: E402
 from pytorch_lightning.trainer.call import _call_lightning_module_hook as call_module_hook  # noqa: E402
@@ -65,6 +66,8 @@ __all__ = [
     "Launcher",
     "Logger",
     "MisconfigurationException",
+    "Precision",
+    "SingleDeviceStrategy",
     "TorchCheckpointIO",
     "call_callback_hooks",
     "call_module_hook",
