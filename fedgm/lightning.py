@@ -12,6 +12,8 @@ from warnings import filterwarnings
 
 import torch
 
+from fedgm.process.deferred import defer_dynamo, deferred
+
 _declared: list[torch.library.Library] = []  # a Library takes its operators along when it is collected
 
 
@@ -41,12 +43,15 @@ def declare_torchvision_operators() -> None:
 declare_torchvision_operators()
 filterwarnings("ignore", message=".*isinstance.treespec, LeafSpec.*")  # Lightning 2.6 beside torch 2.13
 
-import pytorch_lightning as pl  # noqa: E402
+defer_dynamo()
+with deferred("torchvision", "matplotlib"):  # for metrics of torchmetrics that load them when they are called
+    import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Checkpoint  # noqa: E402
 from pytorch_lightning.loggers import Logger  # noqa: E402
 from pytorch_lightning.loops.fit_loop import _FitLoop as FitLoop  # noqa: E402
 from pytorch_lightning.plugins.io import TorchCheckpointIO  # noqa: E402
-from pytorch_lightning.strategies import DDPStrategy  # noqa: E402
+from pytorch_lightning.plugins.precision import Precision  # noqa: E402
+from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy  # noqa: E402
 from pytorch_lightning.strategies.launchers.launcher import _Launcher as Launcher  # noqa: E402
 from pytorch_lightning.trainer.call import _call_callback_hooks as call_callback_hooks  # noqa: E402
 from pytorch_lightning.trainer.call import _call_lightning_module_hook as call_module_hook  # noqa: E402
@@ -61,6 +66,8 @@ __all__ = [
     "Launcher",
     "Logger",
     "MisconfigurationException",
+    "Precision",
+    "SingleDeviceStrategy",
     "TorchCheckpointIO",
     "call_callback_hooks",
     "call_module_hook",

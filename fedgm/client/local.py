@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from fedgm.client.direct import is_direct
 from fedgm.client.hooks import ModuleHooks
 from fedgm.client.optimizer import read_state, write_state
 from fedgm.client.rule import Adjust, State
@@ -27,10 +28,14 @@ class LocalResult(NamedTuple):
 class Client:
     """The module at work as one client after another; between them it holds the global model."""
 
-    def __init__(self, trainer: pl.Trainer, weights: FlatWeights, metrics: Sequence[str], keep: bool) -> None:
+    def __init__(
+        self, trainer: pl.Trainer, weights: FlatWeights, metrics: Sequence[str], keep: bool,
+        direct: tuple[type, ...] = (),
+    ) -> None:  # fmt: skip
         self.trainer, self.weights, self.metrics, self.keep = trainer, weights, metrics, keep
         self.optimizer = trainer.strategy.optimizers[0]
         self.hooks = ModuleHooks(trainer)
+        self.direct = is_direct(trainer, direct)
 
     @property
     def lr(self) -> float:
@@ -55,37 +60,85 @@ class Client:
     def train(self, batches: Iterable[Any], first: int, adjust: Adjust | None = None) -> LocalResult:
         """Run the optimiser over ``batches``; the first ``first`` of them make up the metrics.
 
-        ``adjust`` is a client rule's hand on the gradients, before each step. Every call goes through the
-        strategy, so Lightning's precision and gradient clipping hold.
+        ``adjust`` is a client rule's hand on the gradients, before each step.
         """
-        strategy, optimizer, hooks = self.trainer.strategy, self.optimizer, self.hooks
+        strategy, hooks = self.trainer.strategy, self.hooks
+        take_step = self._direct_step if self.direct else self._step
         steps = samples = 0
-        measured = 0.0
-        sums = torch.zeros(len(self.metrics), dtype=torch.float64, device=strategy.root_device)
+        seen: list[tuple[Any, float]] = []
         for step, batch in enumerate(batches):
-            batch = strategy.batch_to_device(strategy.precision_plugin.convert_input(batch))
+            if not self.direct:
+                batch = strategy.batch_to_device(strategy.precision_plugin.convert_input(batch))
             if not hooks.start(batch, step):
                 break
-            output: list[Any] = []
-
-            def closure(batch: Any = batch, step: int = step, output: list[Any] = output) -> Tensor:
-                output[:] = [hooks.training_step(batch, step)]
-                loss = loss_of(output[0])
-                hooks.zero_grad(optimizer, step)
-                strategy.backward(loss, optimizer)
-                if adjust is not None:
-                    adjust(self.weights.parameters)
-                return loss
-
-            hooks.optimizer_step(optimizer, step, closure)
+            output = take_step(batch, step, adjust)
             size = batch_size(batch)
             if step < first:
-                count = output[0].get("count", size) if isinstance(output[0], Mapping) else size
-                sums += torch.stack([_sum(output[0], name, count) for name in self.metrics])
-                measured += float(count)
-            hooks.end(output[0], batch, step)
+                seen.append((_detached(output), size))
+            hooks.end(output, batch, step)
             steps, samples = steps + 1, samples + size
-        return LocalResult(steps, samples, measured, sums.tolist())
+        measured, sums = _totals(seen, self.metrics)
+        return LocalResult(steps, samples, measured, sums)
+
+    def _step(self, batch: Any, step: int, adjust: Adjust | None) -> Any:
+        """One step through the strategy, so that Lightning's precision and gradient clipping hold."""
+        strategy, optimizer, hooks = self.trainer.strategy, self.optimizer, self.hooks
+        output: list[Any] = []
+
+        def closure() -> Tensor:
+            output[:] = [hooks.training_step(batch, step)]
+            loss = loss_of(output[0])
+            hooks.zero_grad(optimizer, step)
+            strategy.backward(loss, optimizer)
+            if adjust is not None:
+                adjust(self.weights.parameters)
+            return loss
+
+        hooks.optimizer_step(optimizer, step, closure)
+        return output[0]
+
+    def _direct_step(self, batch: Any, step: int, adjust: Adjust | None) -> Any:
+        """The same step without the calls that would do nothing (:func:`is_direct`)."""
+        output = self.hooks.training_step(batch, step)
+        loss = loss_of(output)
+        self.optimizer.zero_grad()
+        loss.backward()
+        if adjust is not None:
+            adjust(self.weights.parameters)
+        self.optimizer.step()
+        return output
+
+
+def _detached(output: Any) -> Any:
+    """What ``training_step`` returned, without the graph behind it."""
+    if isinstance(output, Mapping):
+        return {k: v.detach() if isinstance(v, Tensor) else v for k, v in output.items()}
+    return output.detach()
+
+
+def _totals(seen: list[tuple[Any, float]], metrics: Sequence[str]) -> tuple[float, list[float]]:
+    """The count and the sums by metric over the steps, in their order.
+
+    Fetched from the device once, after the last step: a number asked for between steps would wait for it.
+    """
+    counts = _numbers([out.get("count", size) if isinstance(out, Mapping) else size for out, size in seen])
+    measured, sums = 0.0, [0.0] * len(metrics)
+    for count in counts:
+        measured += count
+    for place, name in enumerate(metrics):
+        values = _numbers([loss_of(out) if name == "loss" else out[name] for out, _ in seen])
+        if name == "loss":  # it comes as a mean
+            values = [value * count for value, count in zip(values, counts, strict=True)]
+        for value in values:
+            sums[place] += value
+    return measured, sums
+
+
+def _numbers(values: list[Any]) -> list[float]:
+    """As float64; tensors of one step each are fetched together."""
+    if not any(isinstance(value, Tensor) for value in values):
+        return [float(value) for value in values]
+    return torch.stack([torch.as_tensor(value).double() for value in values]).tolist()
 
 
 def loss_of(output: Any) -> Tensor:
@@ -96,13 +149,6 @@ def loss_of(output: Any) -> Tensor:
             f"training_step returned {type(output).__name__} without a loss. Return it, or a dict that has it"
         )
     return loss
-
-
-def _sum(output: Any, name: str, count: float) -> Tensor:
-    """A metric's sum over the batch: the loss comes as a mean."""
-    if name == "loss":
-        return loss_of(output).detach().double() * count
-    return torch.as_tensor(output[name]).detach().double()
 
 
 def batch_size(batch: Any) -> int:

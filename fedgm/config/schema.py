@@ -191,6 +191,7 @@ class Trainer:
     workers: Any = MISSING  # int | "auto"
     threads: int = MISSING
     precision: str = MISSING
+    keep_memory: bool = True
 
     def __post_init__(self) -> None:
         ok = self.workers == "auto" or (type(self.workers) is int and self.workers >= 1)

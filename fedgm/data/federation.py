@@ -81,15 +81,22 @@ class Federation:
     ) -> Iterator[Batch]:
         """Exactly ``steps`` batches, from as many reshuffled passes as that takes."""
         require(batch_size >= 1, "local.batch_size", batch_size, "at least 1", "local.batch_size=20")
-        augment = generator(seed, "augment", round, client)
-        for chosen in itertools.islice(self._shuffled(client, batch_size, seed, round), steps):
-            yield self.images.batch(chosen, train=True, rng=augment, channels_last=channels_last)
+        own, augment = self.partition.indices(client), generator(seed, "augment", round, client)
+        again = steps > math.ceil(len(own) / batch_size)  # in one pass every image is used once anyway
+        prepared = self.images.prepared(own, channels_last) if again else None
+        for places in itertools.islice(self._shuffled(len(own), client, batch_size, seed, round), steps):
+            if prepared is not None:
+                yield prepared.batch(places)
+            else:
+                yield self.images.batch(own[places], train=True, rng=augment, channels_last=channels_last)
 
-    def _shuffled(self, client: int, batch_size: int, seed: int, round: int) -> Iterator[NDArray[np.int64]]:
-        own = self.partition.indices(client)
+    def _shuffled(
+        self, size: int, client: int, batch_size: int, seed: int, round: int
+    ) -> Iterator[NDArray[np.int64]]:
+        """Places among the client's samples, pass after pass."""
         rng = generator(seed, "shuffle", round, client)
         while True:
-            order = rng.permutation(own)
+            order = rng.permutation(size)
             for start in range(0, len(order), batch_size):
                 yield order[start : start + batch_size]
 

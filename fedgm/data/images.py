@@ -14,6 +14,7 @@ from fedgm.errors import require
 
 Batch = tuple[Tensor, Tensor]
 AUGMENTATIONS = ("none", "flip", "crop_flip")
+PREPARED = 32 * 2**20  # bytes of a client's images up to which they are normalised once a round
 
 
 class Images:
@@ -70,6 +71,12 @@ class Images:
             images = self._augmented(images, rng)
         return self._normalised(images, channels_last), self.train_labels[chosen]
 
+    def prepared(self, indices: NDArray[np.int64], channels_last: bool = False) -> "PreparedImages | None":
+        """These samples, normalised once for many batches; None where that differs, or needs much memory."""
+        if self._augment != "none" or 4 * self.train_images[0].numel() * len(indices) > PREPARED:
+            return None
+        return PreparedImages(*self.batch(indices, train=False, channels_last=channels_last))
+
     def evaluation(
         self, split: Literal["test", "train"], batch_size: int, channels_last: bool = False
     ) -> "ImageEvaluation":
@@ -112,6 +119,22 @@ class Images:
         # NHWC memory seen as NCHW is what torch calls channels_last: no copy.
         batch = rows.view(count, height, width, channels).permute(0, 3, 1, 2)
         return batch if channels_last else batch.contiguous()
+
+
+class PreparedImages:
+    """A client's normalised samples: a batch is one gather, with the bits of a batch normalised by itself."""
+
+    def __init__(self, images: Tensor, labels: Tensor) -> None:
+        self._whole, self._labels = images, labels
+        self._pixels_last = images.permute(0, 2, 3, 1) if not images.is_contiguous() else None
+
+    def batch(self, places: NDArray[np.int64]) -> Batch:
+        """Samples by their place among the client's own."""
+        chosen = torch.from_numpy(places)
+        labels = self._labels.index_select(0, chosen)
+        if self._pixels_last is None:
+            return self._whole.index_select(0, chosen), labels
+        return self._pixels_last.index_select(0, chosen).permute(0, 3, 1, 2), labels
 
 
 class ImageEvaluation:

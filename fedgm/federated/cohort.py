@@ -17,7 +17,7 @@ from fedgm.data.clients import ClientData, local_steps
 from fedgm.draws import derive, generator
 from fedgm.federated.aggregate import CohortMean, Mean, shares
 from fedgm.federated.events import ClientEnd, fire
-from fedgm.federated.workers import share_out
+from fedgm.federated.workers import FederatedDDP, share_out
 from fedgm.lightning import call_callback_hooks, pl
 from fedgm.participation import ClientTask
 from fedgm.upload.plain import Plain as WholeDelta
@@ -82,7 +82,7 @@ class CohortTrainer:
     ) -> None:  # fmt: skip
         self.trainer, self.data, self.settings, self.parts = trainer, data, settings, parts
         self.weights, self.metrics = weights, metrics
-        self.client = Client(trainer, weights, metrics, settings.keep)
+        self.client = Client(trainer, weights, metrics, settings.keep, direct=(FederatedDDP,))
 
     def train(self, tasks: list[ClientTask], t: int, history: History, anchor: str) -> Cohort:
         """Alg. 2 for each task. The table has a line per client, filled in by the worker that trained it.

@@ -50,9 +50,10 @@ class Sweep:
         """Every point's parts, before the first run; imports what the runs will share."""
         import torch
 
+        from fedgm.figures import curves
         from fedgm.job import assemble, launch
 
-        del launch
+        del launch, curves
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # what the runs are forked with
         for cfg in self.plan.configs:

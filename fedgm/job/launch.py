@@ -18,11 +18,11 @@ from fedgm.errors import FedGMError
 from fedgm.federated.callback import FedGM
 from fedgm.federated.loop import rounds_done
 from fedgm.federated.workers import StopOnSigterm
-from fedgm.figures import curves
 from fedgm.files import write_atomically
 from fedgm.job import assemble
 from fedgm.job.rates import require_rates_unset
 from fedgm.lightning import pl
+from fedgm.process.memory import kept
 from fedgm.schedule import Plan
 from fedgm.server import ServerRule
 from fedgm.tasks.metric import scoreboard
@@ -168,7 +168,8 @@ class Job:
             saver,
         ]
         trainer = assemble.build_trainer(config, callbacks, workers, self.log.loggers)
-        loop = assemble.fit(config, trainer, module, clients, str(start) if start else None, store)
+        with kept(config.trainer.keep_memory):  # the data are loaded: what that took has been given back
+            loop = assemble.fit(config, trainer, module, clients, str(start) if start else None, store)
         self.log.require_folder()
         self.log.ensure_whole()
         if loop.diverged is None and last <= rounds_done(trainer) < config.rounds:
@@ -209,6 +210,8 @@ class Job:
 
     def _conclude(self, status: str, reason: str | None, initial: dict[str, float]) -> dict[str, Any]:
         """Curves, summary, then the checkpoints go: a kill in between only repeats this."""
+        from fedgm.figures import curves  # matplotlib: half a second that no first round should wait for
+
         own = rows.read(self.folder / "metrics.jsonl")
         clients = sum(row["cohort/clients"] or 0 for row in own)
         steps = sum(row["cohort/steps"] or 0 for row in own) / clients if clients else 0.0

@@ -23,7 +23,7 @@ from fedgm.track.contents import contents
 NOT_IDENTITY = (
     "seed", "output_dir", "rerun", "stop_after", "track", "checkpoint", "paper_rounds", "paper_momentum",
     "paper_delay", "winners", "best", "figure", "trainer.name", "trainer.workers", "trainer.devices",
-    "data.root", "data.source.root", "eval.metric",
+    "trainer.keep_memory", "data.root", "data.source.root", "eval.metric",
 )  # fmt: skip
 # Key -> the value that versions without it implied: at that value it is left out.
 ADDED: dict[str, Any] = {
