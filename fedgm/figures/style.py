@@ -17,7 +17,7 @@ BLUE, ORANGE = "#0072b2", "#d55e00"  # of Okabe and Ito, which colour-blind read
 
 
 def sheet(width: float, height: float) -> Figure:
-    """An empty page of so many inches, with room kept by matplotlib for labels."""
+    """An empty page, in inches, with room kept by matplotlib for labels."""
     figure = Figure(figsize=(width, height), dpi=160, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     return figure

@@ -54,7 +54,7 @@ def draw_timeline(
     _draw_steps(axes, [step for step in steps if step <= end])
     _label(axes, shown, end)
     note = f"{len(shown)} of {len(seen)} clients that worked" if len(seen) > ROWS else f"{len(seen)} clients"
-    m, slots = participation.per_round, participation.concurrency or participation.per_round
+    m, slots = participation.server.per_round, participation.server.concurrency
     note += f", {slots} at a time; a vertical line is a server step ({m} update{'s' if m > 1 else ''})"
     axes.set_title(title, loc="left", fontsize=13, fontweight="bold", color=INK, pad=26)
     axes.annotate(note, (0, 1), (0, 8), "axes fraction", "offset points", fontsize=9.5, color=MUTED)
@@ -90,7 +90,7 @@ def _draw_bars(axes: Axes, bars: Sequence[Bar], shown: Sequence[int], end: float
 
 
 def _draw_steps(axes: Axes, steps: Sequence[float]) -> None:
-    """Thin lines behind the bars; so many that they would be a wall are fainter."""
+    """Thin lines behind the bars, fainter where there are many."""
     alpha = min(1.0, 60 / max(len(steps), 1))
     for step in steps:
         axes.axvline(step, color=MUTED, lw=0.8, alpha=alpha, zorder=0)
