@@ -199,7 +199,7 @@ def test_a_range_of_epochs_that_cannot_be_is_refused(epochs):
 
 
 def test_a_delay_of_nothing_is_refused():
-    with pytest.raises(ConfigError, match=r"participation\.delay=0 .*1 is no delay.*participation\.delay=5"):
+    with pytest.raises(ConfigError, match=r"participation\.delay=0.*1 is no delay.*participation\.delay=5"):
         autonomous(delay=0)
 
 
