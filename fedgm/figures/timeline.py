@@ -10,19 +10,18 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from fedgm.figures.style import EMPTY, FAINT, INK, MUTED, ORANGE, RED, SKY
 from fedgm.files import write_atomically
 from fedgm.participation.clock import Interval, Outcome
 from fedgm.participation.event import Event
 
 ROWS = 30  # clients that fit on a page
-INK, MUTED, FAINT = "#1f2430", "#6b7280", "#d1d5db"
-# Okabe and Ito's colours, which colour-blind readers tell apart; and a word for each.
 COLOURS: dict[Outcome, tuple[str, str]] = {
-    "used": ("#56b4e9", "used; the number is its staleness"),
-    "discarded": ("#e69f00", "discarded: too old"),
-    "dropped": ("#d55e00", "never returned"),
+    "used": (SKY, "used; the number is its staleness"),
+    "discarded": (ORANGE, "discarded: too old"),
+    "dropped": (RED, "never returned"),
 }
-ONGOING = ("#eceff3", "still at work")
+ONGOING = (EMPTY, "still at work")
 
 
 class Bar(NamedTuple):
