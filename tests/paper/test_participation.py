@@ -249,7 +249,7 @@ def test_a_bias_that_would_shut_clients_out_is_refused(bias):
 
 
 @pytest.mark.parametrize(
-    "sampler", [Bernoulli(N, M, 0), Biased(N, M, 0, 0.5, [0], lambda c: np.array([c % 2]))]
+    "sampler", [Bernoulli(N, M, 0), Biased(N, M, 0, 0.5, [0], labelled(lambda c: np.array([c % 2])))]
 )
 def test_autonomous_takes_any_sampler(sampler):
     scheme = Autonomous(sampler, 5, (1, 6), reference=3, seed=0)
