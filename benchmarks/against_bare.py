@@ -25,7 +25,7 @@ from fedgm.federated.loop import FederatedLoop
 from fedgm.federated.workers import FederatedDDP
 from fedgm.job.assemble import WorkerShare
 from fedgm.lightning import pl
-from fedgm.participation import Ideal
+from fedgm.participation import ideal
 from fedgm.schedule import Constant
 from fedgm.server import GeneralMomentum
 from fedgm.tasks.classification import Classification
@@ -87,7 +87,7 @@ def measure(name: str, rounds: int, workers: int) -> Rates:
         num_sanity_val_steps=0, use_distributed_sampler=False,
     )  # fmt: skip
     settings = RoundSettings(rounds, seed=0, eval_every=rounds)
-    trainer.fit_loop = FederatedLoop(trainer, fed, Ideal(100, COHORT, EPOCHS, seed=0), settings)
+    trainer.fit_loop = FederatedLoop(trainer, fed, ideal(100, COHORT, EPOCHS, seed=0), settings)
     shares = [WorkerShare(trainer, part, split) for split, part in fed.evaluations().items()]
     trainer.fit(module, train_dataloaders=range(COHORT), val_dataloaders=shares)
     return interleave.rates

@@ -13,7 +13,9 @@ import tracemalloc
 from rich.console import Console
 from rich.table import Table
 
-from fedgm.participation import Event, Ideal
+from fedgm.config import compose, validate
+from fedgm.config.parts import build
+from fedgm.participation import ClientFacts, Event, ideal
 
 POPULATIONS = (1_000, 100_000, 1_000_000)
 COHORT, SLOTS = 5, 20
@@ -22,11 +24,13 @@ STEPS, REPEATS = 200, 3
 
 def scheme(population: int, available: float) -> Event:
     """Clients of 75 local steps, as in the paper's setting."""
-    return Event(
-        population, COHORT, (1, 6), reference=3, seed=0, concurrency=SLOTS, step_time=0.1, speed_sigma=0.5,
-        network=1.0, available=available, period=600.0, dropout=0.05,
-        steps=lambda client, epochs: 25 * epochs,
-    )  # fmt: skip
+    keys = {
+        "count": population, "per_round": COHORT, "epochs": "[1,6]", "reference": 3, "concurrency": SLOTS,
+        "step_time": 0.1, "timed": "steps", "available": available, "period": 600.0, "dropout": 0.05,
+    }  # fmt: skip
+    words = ["participation=event", *(f"participation.{key}={value}" for key, value in keys.items())]
+    facts = ClientFacts(steps=lambda client, epochs: 25 * epochs)
+    return build(validate(compose(words)).participation, "participation", facts)
 
 
 def seconds_per_step(population: int, available: float) -> float:
@@ -58,10 +62,10 @@ def replay_seconds(population: int, rounds: int) -> float:
 
 def synchronous(population: int) -> float:
     """The draw of the synchronous cohort, to compare with."""
-    ideal = Ideal(population, COHORT, epochs=3, seed=0)
+    plain = ideal(population, COHORT, epochs=3, seed=0)
     started = time.perf_counter()
     for t in range(1, STEPS + 1):
-        ideal.tasks(t)
+        plain.tasks(t)
     return (time.perf_counter() - started) / STEPS
 
 

@@ -23,7 +23,7 @@ from fedgm.federated.cohort import RoundSettings
 from fedgm.federated.loop import FederatedLoop
 from fedgm.job.assemble import WorkerShare
 from fedgm.lightning import pl
-from fedgm.participation import Ideal
+from fedgm.participation import ideal
 from fedgm.schedule import Constant
 from fedgm.server import GeneralMomentum
 from fedgm.tasks.classification import Classification
@@ -52,7 +52,7 @@ def run(population: int) -> tuple[float, float, float]:
         dataset, clients=population, alpha=0.5, seed=0, min_samples=1, partition="virtual", client_samples=2,
         batching=Batching(batch_size=20),
     )  # fmt: skip
-    participation = Ideal(population, COHORT, epochs=1, seed=0)
+    participation = ideal(population, COHORT, epochs=1, seed=0)
     setup = time.perf_counter() - started
     started = time.perf_counter()
     for t in range(100):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from fedgm.statistics import curve
 
+# What the paper draws and claims: its figures are of accuracy.
 TRAIN, TEST, LOSS = "train/acc", "test/acc", "train/loss"
 JUDGED = ("finished", "diverged")
 MARGIN = 1.2  # times chance: a model at or below it has learned nothing
@@ -62,7 +63,7 @@ class Run:
 
     @property
     def planned(self) -> tuple[int, ...]:
-        """Rounds after which the model is evaluated: every so many, and the last."""
+        """Rounds after which the model is evaluated: every few, and the last."""
         return tuple(t for t in range(1, self.rounds + 1) if t % self.every == 0 or t == self.rounds)
 
     def within(self, metric: str, window: Window) -> tuple[list[int], list[float]]:

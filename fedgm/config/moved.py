@@ -4,6 +4,8 @@ from typing import Any
 
 # `_target_` now -> as older runs have it.
 MOVED: dict[str, str] = {
+    "fedgm.participation.ideal": "fedgm.participation.Ideal",
+    "fedgm.participation.under_clock": "fedgm.participation.Event",
     "fedgm.schedule.Constant": "fedgm.server.Constant",
     "fedgm.schedule.Multistage": "fedgm.server.Multistage",
     "fedgm.schedule.decay.Cosine": "fedgm.server.decay.Cosine",

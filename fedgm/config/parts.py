@@ -20,21 +20,22 @@ NOT_PARAMETERS = ("name", "version", "channels_last")  # of the group, unless th
 def build(
     node: Mapping[str, Any],
     key: str,
-    offer: Mapping[str, Any] | None = None,
+    offer: object = None,
     kind: type | None = None,
     **extra: Any,
 ) -> Any:
     """Check the values of ``node`` (found at ``key``) and call its target with them.
 
-    ``extra`` is passed in any case, ``offer`` only as far as the target's signature names it. Nested
-    nodes with a ``_target_`` are built first, with the same offer. ``kind`` is the protocol or class of the
-    part: a target that promises something else is not even called.
+    ``extra`` is passed in any case. ``offer`` goes to the parameters that are annotated with its type,
+    whatever their names; a part that has none gets nothing. Nested nodes with a ``_target_`` are built first,
+    with the same offer. ``kind`` is the protocol or class of the part: a target that promises something else
+    is not even called.
     """
-    check(node, key, given={*extra, *(offer or {})})
+    extra |= dict.fromkeys(_asking(node, key, type(offer)) if offer is not None else (), offer)
+    check(node, key, given=set(extra))
     if kind is not None:
         _require_kind(kind, promised(target_of(node, key)), node, key)
     wanted = inspect.signature(get_object(str(node["_target_"]))).parameters
-    extra |= {name: value for name, value in (offer or {}).items() if name in wanted}
     values = {k: v for k, v in node.items() if k not in NOT_PARAMETERS or k in wanted}
     for name, value in node.items():
         if isinstance(value, Mapping) and "_target_" in value:
@@ -44,6 +45,12 @@ def build(
     if kind is not None:
         _require_kind(kind, built, node, key)
     return built
+
+
+def _asking(node: Mapping[str, Any], key: str, kind: type) -> list[str]:
+    """Parameters of the target that are annotated with ``kind``, alone or in a union."""
+    _, signature, hints = _target(node, key)
+    return [name for name in signature.parameters if kind in (hints.get(name), *get_args(hints.get(name)))]
 
 
 def check(node: Mapping[str, Any], key: str, given: set[str] | None = None) -> None:

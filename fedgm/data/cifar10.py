@@ -112,7 +112,7 @@ def _fetch(folder: Path, names: list[str], tried: list[str], progress: Progress,
                 raise DataError(f"what was just written does not read back: {reason}")
             return stored
     raise DataError(
-        "CIFAR-10 is not to be had. Tried:\n"
+        "CIFAR-10 cannot be fetched. Tried:\n"
         + "\n".join(f"  - {reason}" for reason in ["stored array: " + tried[0], *tried[1:]])
         + "\nRun without it: data=synthetic"
         + f"\nOr get {sources.ARCHIVE} (170 MB, {sources.OFFICIAL_URL})"

@@ -13,7 +13,7 @@ from fedgm.errors import require
 
 
 class DatasetClients:
-    """One map-style dataset a client, shuffled anew in every pass by (seed, round, client)."""
+    """One map-style dataset a client, shuffled in every pass by (seed, round, client)."""
 
     def __init__(self, datasets: Sequence[Dataset[Any]], batch_size: int, seed: int) -> None:
         allowed = "a list of at least one dataset, each with a length above 0"

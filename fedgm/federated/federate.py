@@ -14,7 +14,7 @@ from fedgm.errors import require
 from fedgm.federated.cohort import ClientParts, RoundSettings
 from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
-from fedgm.participation import Ideal, Participation
+from fedgm.participation import Participation, ideal
 from fedgm.upload.plain import Plain as WholeDelta
 from fedgm.upload.rule import UploadRule
 
@@ -54,7 +54,7 @@ def federate(
     )
     store = MemoryStore() if folder is None else ClientStore(Path(folder))
     parts = ClientParts(client or Plain(), upload or WholeDelta(), store)
-    scheme = participation or Ideal(data.count, m, epochs, seed)
+    scheme = participation or ideal(data.count, m, epochs, seed)
     loop = FederatedLoop(trainer, data, scheme, settings, parts, whole_checkpoints=True)
     trainer.fit_loop = loop
     return loop

@@ -1,6 +1,5 @@
 """curves.png: a run's training and test curves, with its stage ends and its caption."""
 
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +7,11 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from fedgm.files import write_atomically
+from fedgm.figures.style import BLUE, MUTED, RED, save
 from fedgm.tasks import LOSS, Metric, Scoreboard
 from fedgm.track.rows import Row, evaluations
 
-TRAIN, TEST, STAGE = "#3b6fb6", "#d1495b", "#8a8a8a"
+TRAIN, TEST, STAGE = BLUE, RED, MUTED
 
 
 def draw(path: Path, rows: list[Row], ends: list[int], title: str, caption: str, board: Scoreboard) -> None:
@@ -30,10 +29,8 @@ def draw(path: Path, rows: list[Row], ends: list[int], title: str, caption: str,
             axes.set_xlim(0, ends[-1])
             _mark_stages(axes, ends, bottom=metric.better == "higher")  # where the curve is not
     figure.suptitle(title, fontsize=12, fontweight="bold")
-    figure.supxlabel(caption, fontsize=8, color="#555555")
-    picture = BytesIO()
-    figure.savefig(picture, format="png", metadata={"Software": None})
-    write_atomically(path, picture.getbuffer())
+    figure.supxlabel(caption, fontsize=8, color=MUTED)
+    save(figure, path)
 
 
 def _draw_panel(axes: Axes, measured: list[Row], abscissa: str, metric: Metric) -> None:

@@ -11,13 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from fedgm.figures.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, PURPLE, RED, SKY
 from fedgm.server.catalogue import momentum_of
 from fedgm.server.conversions import triple
 from fedgm.server.later import schedule_free
-
-INK, MUTED, FAINT = "#1f2430", "#6b7280", "#e5e7eb"
-# Okabe and Ito's colours, which colour-blind readers tell apart.
-BLUE, ORANGE, GREEN, RED, PURPLE, SKY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9"
 
 # Label, scheme, parameters: single points, at the usual values of each.
 POINTS: list[tuple[str, str, dict[str, float]]] = [

@@ -12,13 +12,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.gridspec import SubplotSpec
 
+from fedgm.figures.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, RED
 from fedgm.server.catalogue import SCHEMES, momentum_of, typed
 from fedgm.server.momentum import Momentum, gain, server_step
 
 ROUNDS = 30
-INK, MUTED, FAINT = "#1f2430", "#6b7280", "#e5e7eb"
-# Okabe and Ito's colours, which colour-blind readers tell apart.
-BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
 
 # Label, scheme, parameters, colour: the family at one eta and beta, and the summed form of the same words.
 FAMILY: list[tuple[str, str, dict[str, float], str]] = [

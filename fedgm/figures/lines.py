@@ -10,11 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedgm.figures.points import measured, scale
-from fedgm.figures.style import FAINT, INK, MUTED, sheet, write_text
+from fedgm.figures.style import COLOURS, FAINT, INK, MUTED, sheet, write_text
 from fedgm.track.rows import Row
 
-# Okabe and Ito's colours, which colour-blind readers tell apart; more lines than colours change the dashes.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
+# More lines than colours change the dashes.
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 AXES = {"round": "round", "clock/time": "virtual seconds"}
 GAP = 0.16  # inches between two labels

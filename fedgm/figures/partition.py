@@ -12,23 +12,10 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from fedgm.data.partition import Clients, Indices, label_counts
+from fedgm.figures.style import CLASSES, EMPTY, FAINT, INK, MUTED
 
 SHOWN = 60  # clients drawn one by one
 COUNTED = 10_000  # clients whose size enters the caption of a virtual population
-
-_PALETTE = (
-    "4c78a8",
-    "f58518",
-    "54a24b",
-    "e45756",
-    "b279a2",
-    "9d755d",
-    "ff9da6",
-    "8c96a3",
-    "e3c13b",
-    "3fb8af",
-)
-_INK, _FAINT = "#22272e", "#8a929c"
 
 
 def draw_partition(
@@ -51,8 +38,8 @@ def draw_partition(
     figure.subplots_adjust(bottom=0.6 / figure.get_figheight())
     corner = 0.2 / figure.get_figwidth()
     top = figure.get_figheight()
-    figure.text(corner, 1 - 0.18 / top, title, fontsize=13, weight="bold", color=_INK, va="top")
-    figure.text(corner, 1 - 0.48 / top, _caption(partition, shown), fontsize=9, color=_FAINT, va="top")
+    figure.text(corner, 1 - 0.18 / top, title, fontsize=13, weight="bold", color=INK, va="top")
+    figure.text(corner, 1 - 0.48 / top, _caption(partition, shown), fontsize=9, color=MUTED, va="top")
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(target, facecolor="white")
@@ -64,9 +51,9 @@ def _draw_sizes(axes: Any, counts: Indices, colours: NDArray[np.float64]) -> Non
     for label, colour in enumerate(colours):
         axes.bar(np.arange(len(counts)), counts[:, label], 0.78, bottom=base, color=colour, linewidth=0)
         base += counts[:, label]
-    axes.set_ylabel("images", color=_INK)
+    axes.set_ylabel("images", color=INK)
     axes.set_axisbelow(True)
-    axes.grid(axis="y", color="#e6e9ed", linewidth=0.8)
+    axes.grid(axis="y", color=FAINT, linewidth=0.8)
     axes.margins(x=0.01)
     _bare(axes)
 
@@ -88,8 +75,8 @@ def _draw_classes(axes: Any, counts: Indices, colours: NDArray[np.float64], name
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_xlim(-0.8, len(counts) - 0.2)
     axes.set_xticks(np.arange(0, len(counts), 1 if len(counts) <= 25 else 5))
-    axes.set_xlabel("client", color=_INK)
-    axes.grid(color="#f0f2f4", linewidth=0.8, zorder=0)
+    axes.set_xlabel("client", color=INK)
+    axes.grid(color=EMPTY, linewidth=0.8, zorder=0)
     axes.set_axisbelow(True)
     _bare(axes)
 
@@ -97,12 +84,12 @@ def _draw_classes(axes: Any, counts: Indices, colours: NDArray[np.float64], name
 def _bare(axes: Any) -> None:
     for side in axes.spines.values():
         side.set_visible(False)
-    axes.tick_params(length=0, colors=_INK, labelsize=8.5)
+    axes.tick_params(length=0, colors=INK, labelsize=8.5)
 
 
 def _colours(classes: int) -> NDArray[np.float64]:
-    if classes <= 10:
-        return np.array([to_rgba(f"#{code}") for code in _PALETTE[:classes]])
+    if classes <= len(CLASSES):
+        return np.array([to_rgba(colour) for colour in CLASSES[:classes]])
     return np.asarray(colormaps["turbo"](np.linspace(0.05, 0.95, classes)))
 
 

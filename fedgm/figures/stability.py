@@ -9,7 +9,7 @@ from pathlib import Path
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from fedgm.figures.impulse import BLUE, FAINT, INK, MUTED, ORANGE
+from fedgm.figures.style import BLUE, FAINT, INK, MUTED, ORANGE
 from fedgm.participation.normalize import Normalize
 from fedgm.participation.task import Anchor
 from fedgm.theory.stability import Reading, largest_eta

@@ -1,4 +1,4 @@
-"""The sheet that the pictures of a sweep are drawn on: colours, title, caption, PNG bytes."""
+"""One style for every picture: colours, the sheet, title and caption, bare axes, PNG bytes."""
 
 from collections.abc import Sequence
 from io import BytesIO
@@ -13,11 +13,17 @@ from matplotlib.figure import Figure
 from fedgm.files import write_atomically
 
 INK, MUTED, FAINT, EMPTY = "#1f2430", "#5b6270", "#d9dce1", "#eceef1"
-BLUE, ORANGE = "#0072b2", "#d55e00"  # of Okabe and Ito, which colour-blind readers tell apart
+# Okabe and Ito's colours, which colour-blind readers tell apart.
+BLUE, RED, GREEN, PURPLE, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
+COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, "#000000", "#999999")  # of lines, in this order
+CLASSES = (  # of labels: areas, which need ten lighter colours
+    "#4c78a8", "#f58518", "#54a24b", "#e45756", "#b279a2", "#9d755d", "#ff9da6", "#8c96a3", "#e3c13b",
+    "#3fb8af",
+)  # fmt: skip
 
 
 def sheet(width: float, height: float) -> Figure:
-    """An empty page of so many inches, with room kept by matplotlib for labels."""
+    """An empty page, in inches, with room kept by matplotlib for labels."""
     figure = Figure(figsize=(width, height), dpi=160, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     return figure

@@ -10,19 +10,18 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from fedgm.figures.style import EMPTY, FAINT, INK, MUTED, ORANGE, RED, SKY
 from fedgm.files import write_atomically
 from fedgm.participation.clock import Interval, Outcome
 from fedgm.participation.event import Event
 
 ROWS = 30  # clients that fit on a page
-INK, MUTED, FAINT = "#1f2430", "#6b7280", "#d1d5db"
-# Okabe and Ito's colours, which colour-blind readers tell apart; and a word for each.
 COLOURS: dict[Outcome, tuple[str, str]] = {
-    "used": ("#56b4e9", "used; the number is its staleness"),
-    "discarded": ("#e69f00", "discarded: too old"),
-    "dropped": ("#d55e00", "never returned"),
+    "used": (SKY, "used; the number is its staleness"),
+    "discarded": (ORANGE, "discarded: too old"),
+    "dropped": (RED, "never returned"),
 }
-ONGOING = ("#eceff3", "still at work")
+ONGOING = (EMPTY, "still at work")
 
 
 class Bar(NamedTuple):
@@ -54,7 +53,7 @@ def draw_timeline(
     _draw_steps(axes, [step for step in steps if step <= end])
     _label(axes, shown, end)
     note = f"{len(shown)} of {len(seen)} clients that worked" if len(seen) > ROWS else f"{len(seen)} clients"
-    m, slots = participation.per_round, participation.concurrency or participation.per_round
+    m, slots = participation.server.per_round, participation.server.concurrency
     note += f", {slots} at a time; a vertical line is a server step ({m} update{'s' if m > 1 else ''})"
     axes.set_title(title, loc="left", fontsize=13, fontweight="bold", color=INK, pad=26)
     axes.annotate(note, (0, 1), (0, 8), "axes fraction", "offset points", fontsize=9.5, color=MUTED)
@@ -90,7 +89,7 @@ def _draw_bars(axes: Axes, bars: Sequence[Bar], shown: Sequence[int], end: float
 
 
 def _draw_steps(axes: Axes, steps: Sequence[float]) -> None:
-    """Thin lines behind the bars; so many that they would be a wall are fainter."""
+    """Thin lines behind the bars, fainter where there are many."""
     alpha = min(1.0, 60 / max(len(steps), 1))
     for step in steps:
         axes.axvline(step, color=MUTED, lw=0.8, alpha=alpha, zorder=0)

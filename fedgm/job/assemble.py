@@ -22,7 +22,7 @@ from fedgm.federated.cohort import ClientParts, RoundSettings
 from fedgm.federated.loop import FederatedLoop
 from fedgm.federated.workers import FederatedDDP
 from fedgm.lightning import Checkpoint, Logger, MisconfigurationException, pl
-from fedgm.participation import Participation
+from fedgm.participation import ClientFacts, Participation
 from fedgm.participation.normalize import NEEDS_UNIFORM_MEAN, effective_steps
 from fedgm.schedule import Plan, Schedule
 from fedgm.schedule.schedule_free import require_its_schedule
@@ -156,15 +156,15 @@ def build_module(config: RunConfig, facts: Mapping[str, Any]) -> TaskModule:
 
 def build_participation(config: RunConfig, data: ClientData) -> Participation:
     """Who takes part; schemes may ask how many steps a client makes and which labels it has."""
-    local, labels = config.local, getattr(data, "labels", None)
-    offer = {
-        "steps": lambda client, epochs: local_steps(data, client, epochs, local.unit),
-        "effective": partial(
+    local = config.local
+    facts = ClientFacts(
+        steps=lambda client, epochs: local_steps(data, client, epochs, local.unit),
+        effective=partial(
             effective_steps, momentum=local.momentum, pull=local.lr * config.client.get("mu", 0.0)
         ),
-        **({"labels": labels} if labels else {}),
-    }
-    return build(config.participation, "participation", offer, kind=Participation)
+        labels=getattr(data, "labels", None),
+    )
+    return build(config.participation, "participation", facts, kind=Participation)
 
 
 def build_rule(config: RunConfig) -> ClientRule:

@@ -243,7 +243,7 @@ def _skip(
         log = _round_log(config, cfg, folder, done["hash"])
         log.ensure_whole()
         log.finish(done, failed=False)
-    console.print("already done (rerun=true starts anew):", highlight=False)
+    console.print("already done (rerun=true starts again):", highlight=False)
     report.closing(console, done, folder)
     return RunResult(folder, done)
 

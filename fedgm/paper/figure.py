@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fedgm.claims import paper
-from fedgm.claims.run import Window, first_quarter, last_quarter, whole
+from fedgm.claims.run import TEST, Window, first_quarter, last_quarter, whole
 from fedgm.config import compose, conf_dir
 from fedgm.errors import ClashError, RefusedError, require
 
@@ -122,5 +122,5 @@ def _panel(experiment: str, words: str) -> Panel:
     """``train/acc first quarter``: a metric, and which rounds where not all."""
     metric, _, period = words.partition(" ")
     allowed = " or ".join(f"METRIC {name}".strip() for name in WINDOWS)
-    require(period in WINDOWS, f"{experiment}: figure.panels", words, allowed, "panels: [test/acc]")
+    require(period in WINDOWS, f"{experiment}: figure.panels", words, allowed, f"panels: [{TEST}]")
     return Panel(metric, period)

@@ -7,7 +7,7 @@ from typing import Any
 from fedgm.claims import paper
 from fedgm.claims.budget import budget_notes
 from fedgm.claims.paper import Claim
-from fedgm.claims.run import Run
+from fedgm.claims.run import TEST, TRAIN, Run
 from fedgm.claims.verdict import Evidence
 from fedgm.config.winners import origin
 from fedgm.paper.plan import PlannedFigure
@@ -49,8 +49,8 @@ def numbers(runs: Sequence[Run]) -> dict[str, Any]:
     metrics = sorted({metric for run in judged for metric in run.values})
     table: dict[str, Any] = {}
     for metric in metrics:
-        accuracy = metric.endswith("/acc")
-        known = [run.last10(metric) for run in judged if accuracy or not run.is_divergent]
+        counts_lost = metric in (TRAIN, TEST)  # a loss that ran away has no mean worth showing
+        known = [run.last10(metric) for run in judged if counts_lost or not run.is_divergent]
         values = [value for value in known if value is not None]
         if values:
             mean = sum(values) / len(values)

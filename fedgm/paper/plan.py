@@ -9,6 +9,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from fedgm.claims.run import TEST
 from fedgm.config import compose
 from fedgm.errors import FedGMError
 from fedgm.grid.file import SweepFile
@@ -85,7 +86,7 @@ def as_sweep(planned: Sequence[PlannedFigure], overrides: Sequence[str], output_
     configs = {one.jobs[place].key: cfg for one in planned for place, cfg in one.configs.items()}
     name = ", ".join(one.figure.name for one in planned)
     points = {str(job.values["line"]): job.values for job in jobs.values()}
-    file = SweepFile(Path(name), name, "grid", "test/acc", "maximize", (), tuple(points.values()), None)
+    file = SweepFile(Path(name), name, "grid", TEST, "maximize", (), tuple(points.values()), None)
     first = next(iter(configs.values()))
     return Plan(
         file, tuple(overrides), tuple(jobs.values()), tuple(configs[key] for key in jobs), str(first.name),

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fedgm.claims.run import TEST, TRAIN
+
 HEAD = """\
 # The paper's figures and claims, reproduced
 
@@ -60,15 +62,13 @@ def _figure(verdict: dict[str, Any], pictures: Path, home: Path) -> str:
 
 def _lines(verdict: dict[str, Any]) -> str:
     """Mean and deviation over seeds of the last ten evaluations."""
-    metrics = [
-        key for key in ("train/acc", "test/acc") if any(key in line["last10"] for line in verdict["lines"])
-    ]
+    metrics = [key for key in (TRAIN, TEST) if any(key in line["last10"] for line in verdict["lines"])]
     metrics = metrics or sorted({key for line in verdict["lines"] for key in line["last10"]})
     chosen = any(line.get("seed 0") is not None for line in verdict["lines"])
     head = [
         "line",
         *metrics,
-        *(["test/acc on seed 0, which chose it"] if chosen else []),
+        *([f"{TEST} on seed 0, which chose it"] if chosen else []),
         "runs",
         "server rates",
     ]

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from fedgm.claims.run import Run
+from fedgm.claims.run import TEST, Run
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.figures.formats import save_all
 from fedgm.grid.plan import Job
@@ -140,7 +140,7 @@ class Reproduction:
     def _chosen(self, one: PlannedFigure, key: str) -> float | None:
         """A winner's score on the seed that chose it, which enters no interval."""
         found = self.lookup(one.choosing(key))
-        return found.mean("test/acc") if found is not None and found.is_done else None
+        return found.mean(TEST) if found is not None and found.is_done else None
 
     def _say(self, one: PlannedFigure, verdict: dict[str, Any], paths: list[Path]) -> None:
         """Verdicts and files, in a few lines."""

@@ -1,19 +1,20 @@
 """Who takes part in a round, how stale, with how much local work."""
 
-from fedgm.participation.autonomous import Autonomous
-from fedgm.participation.event import Event
-from fedgm.participation.ideal import Ideal
+from fedgm.participation.autonomous import Autonomous, ideal
+from fedgm.participation.event import Event, under_clock
 from fedgm.participation.samplers import Bernoulli, Biased, Sampler, Uniform
-from fedgm.participation.task import ClientTask, Participation
+from fedgm.participation.task import ClientFacts, ClientTask, Participation
 
 __all__ = [
     "Autonomous",
     "Bernoulli",
     "Biased",
+    "ClientFacts",
     "ClientTask",
     "Event",
-    "Ideal",
     "Participation",
     "Sampler",
     "Uniform",
+    "ideal",
+    "under_clock",
 ]

@@ -1,4 +1,7 @@
-"""Autonomous Multistage FedGM (Alg. 4) as the paper simulates it: ages and local work are drawn."""
+"""Cohorts that are drawn: Autonomous Multistage FedGM (Alg. 4) as the paper simulates it, and Alg. 3.
+
+``ideal`` is Alg. 4 without delay and with equal work: one scheme, bit for bit.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,9 +11,9 @@ from typing import Literal, NamedTuple
 from fedgm.draws import generator
 from fedgm.errors import require
 from fedgm.participation.epochs import draw_epochs, epoch_range
-from fedgm.participation.normalize import Effective, Normalize, weights
-from fedgm.participation.samplers import Sampler
-from fedgm.participation.task import Anchor, ClientTask, Steps, step_per_epoch
+from fedgm.participation.normalize import Normalize, weights
+from fedgm.participation.samplers import Sampler, Uniform, is_uniform
+from fedgm.participation.task import NO_DATA, Anchor, ClientFacts, ClientTask
 
 Age = Literal["client", "round"]
 
@@ -29,7 +32,7 @@ class Autonomous:
     tau is uniform in {0 .. min(delay, t) - 1}: in early rounds among the models that exist. A client that
     draws 0 epochs has nothing to send, so it is not among the arrivals that Alg. 4 averages: it leaves the
     cohort, and the mean is over the others (a zero in the mean would shrink the step, and 1/K has no value
-    there). ``cohort/idle`` counts such clients. If all are idle, the cohort draws its epochs anew.
+    there). ``cohort/idle`` counts such clients. If all are idle, the cohort draws its epochs again.
 
     ``anchor`` and ``normalize`` choose between the two readings of the paper's simulation: start/reference is
     Alg. 4 as printed, current/none measures a delta from x_t, wherever the client started. ``age`` chooses
@@ -44,8 +47,7 @@ class Autonomous:
     normalize: Normalize = "reference"
     anchor: Anchor = "start"
     age: Age = "client"
-    steps: Steps | None = None
-    effective: Effective | None = None
+    facts: ClientFacts = NO_DATA
 
     def __post_init__(self) -> None:
         key = "participation.delay"
@@ -57,12 +59,17 @@ class Autonomous:
         """The last ``delay`` models, x_t among them."""
         return self.delay
 
+    @property
+    def arrives_uniformly(self) -> bool:
+        """Whether every client is as likely as any other to be in a cohort."""
+        return is_uniform(self.sampler)
+
     def tasks(self, t: int) -> list[ClientTask]:
-        """The working clients of round ``t``."""
+        """The working clients of round ``t``; the cost does not grow with the number of clients."""
         workers = [worker for worker in self._cohort(t) if worker.epochs > 0]
-        steps = [(self.steps or step_per_epoch)(*worker) for worker in workers]
+        steps = [self.facts.steps(*worker) for worker in workers]
         epochs = [worker.epochs for worker in workers]
-        factors = weights(self.normalize, epochs, steps, self.reference, self.effective)
+        factors = weights(self.normalize, epochs, steps, self.reference, self.facts.effective)
         return [
             ClientTask(client, self._staleness(t, client), epochs, weight)
             for (client, epochs), weight in zip(workers, factors, strict=True)
@@ -83,8 +90,24 @@ class Autonomous:
         raise AssertionError("unreachable: high >= 1, so some attempt has a worker")
 
     def _staleness(self, t: int, client: int) -> int:
+        if self.delay == 1:
+            return 0  # every client starts from x_t
         draws = {
             "client": generator(self.seed, "staleness", t, client),
             "round": generator(self.seed, "staleness-of-round", t),
         }
         return int(draws[self.age].integers(min(self.delay, t)))
+
+
+def ideal(
+    count: int,
+    per_round: int,
+    epochs: int,
+    seed: int,
+    normalize: Normalize = "none",
+    sampler: Sampler | None = None,
+    facts: ClientFacts = NO_DATA,
+) -> Autonomous:
+    """The paper's synchronous setting (Alg. 3): every client of a cohort starts from x_t, with equal work."""
+    cohorts = sampler or Uniform(count, per_round, seed)  # stored runs of older versions name no sampler
+    return Autonomous(cohorts, 1, (epochs, epochs), epochs, seed, normalize, facts=facts)

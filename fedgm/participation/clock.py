@@ -16,19 +16,13 @@ Rules:
 """
 
 import heapq
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-import numpy as np
-
-from fedgm.draws import generator
 from fedgm.participation.devices import Devices
 from fedgm.participation.epochs import draw_epochs
+from fedgm.participation.samplers import Sampler, proposals
 from fedgm.participation.task import Steps
-
-PROPOSALS = 32  # clients looked at for one slot before it waits
-DENSE = 4  # below so many clients a slot all are looked at, so that the last free one is found
 
 Outcome = Literal["used", "discarded", "dropped"]
 
@@ -88,8 +82,8 @@ class Rules:
 class Clock:
     """Virtual time, the events to come, and who is busy; all of it as small as the slots are few."""
 
-    def __init__(self, rules: Rules, devices: Devices, steps: Steps) -> None:
-        self.rules, self.devices, self.steps = rules, devices, steps
+    def __init__(self, rules: Rules, devices: Devices, sampler: Sampler, steps: Steps) -> None:
+        self.rules, self.devices, self.sampler, self.steps = rules, devices, sampler, steps
         self.now = 0.0
         self._ends: list[tuple[float, int, Work]] = []  # a heap by (time, number): what is at work
         self._openings: list[tuple[float, int]] = []  # sorted: windows that an empty slot waits for
@@ -120,7 +114,7 @@ class Clock:
         waiting = self._openings if self._vacant else []
         times = [heap[0][0] for heap in (self._ends, waiting) if heap]
         if not times:
-            self._propose = True  # all that were proposed are idle: the next proposals draw anew
+            self._propose = True  # all that were proposed are idle: the next proposals are other draws
             return
         time = max(self.now, min(times))
         if not self._ends:
@@ -148,11 +142,11 @@ class Clock:
                 self._begin(client)
         if not self._vacant or not self._propose:
             return
-        rng = generator(self.rules.seed, "cohort", self._round.t, self._round.fillings)
+        now, most = self._round, self.rules.concurrency
         later = set(self._openings)
         looked_at: set[int] = set()
-        for client in self._proposals(rng):
-            self._round.proposals += 1
+        for client in proposals(self.sampler, now.t, now.fillings, self._vacant, most):
+            now.proposals += 1
             if client not in looked_at and client not in self._busy:
                 looked_at.add(client)
                 opening = self.devices.opening(client, self.now)
@@ -162,19 +156,9 @@ class Clock:
                     later.add((opening, client))
             if not self._vacant:
                 break
-        self._openings = heapq.nsmallest(self.rules.concurrency, later)
+        self._openings = heapq.nsmallest(most, later)
         self._propose = False
-        self._round.fillings += 1
-
-    def _proposals(self, rng: np.random.Generator) -> Iterator[int]:
-        """The synchronous draw for the empty slots; then more, as far as that is not enough."""
-        rules, vacant = self.rules, self._vacant
-        yield from rng.choice(rules.count, vacant, replace=False).tolist()
-        if rules.count <= DENSE * rules.concurrency:
-            yield from rng.permutation(rules.count).tolist()
-            return
-        for _ in range(vacant):
-            yield from rng.integers(rules.count, size=PROPOSALS).tolist()
+        now.fillings += 1
 
     def _begin(self, client: int) -> None:
         """Fetch x_t and go to work, unless there is no slot any more or there are no epochs to do."""

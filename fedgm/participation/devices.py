@@ -47,7 +47,7 @@ class Devices:
         return float(generator(self.seed, "speed", client=client).lognormal(0.0, self.speed_sigma))
 
     def seconds(self, client: int, steps: int, work: int) -> float:
-        """Duration of ``work`` number such and such: ``steps`` local steps, and the network."""
+        """Seconds of the piece of work with number ``work``: ``steps`` local steps, and the network."""
         compute = steps * self.step_time / self.speed(client)
         if self.network == 0:
             return compute

@@ -8,9 +8,20 @@ from fedgm.errors import require
 from fedgm.participation.clock import Clock, Interval, Round, Rules
 from fedgm.participation.devices import Devices
 from fedgm.participation.epochs import epoch_range
-from fedgm.participation.normalize import Effective, Normalize, weights
+from fedgm.participation.normalize import Normalize, weights
+from fedgm.participation.samplers import Sampler, Uniform, is_uniform
 from fedgm.participation.staleness import Discount, Kind
-from fedgm.participation.task import Anchor, ClientTask, Steps, step_per_epoch
+from fedgm.participation.task import NO_DATA, Anchor, ClientFacts, ClientTask, step_per_epoch
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How an update counts in the mean: by its work (``normalize``, ``reference``) and by its age."""
+
+    normalize: Normalize
+    reference: int
+    discount: Discount
+    anchor: Anchor
 
 
 @dataclass
@@ -21,61 +32,44 @@ class Event:
     ``conf/participation/event.yaml`` describes the keys, :mod:`fedgm.participation.clock` the rules.
     """
 
-    count: int
-    per_round: int
-    epochs: Sequence[int]
-    reference: int
-    seed: int
-    normalize: Normalize = "reference"
-    concurrency: int | None = None
-    wait: bool = False
-    step_time: float = 1.0
-    timed: Literal["steps", "epochs"] = "steps"
-    speed_sigma: float = 0.0
-    speeds: str | None = None
-    network: float = 0.0
-    available: float = 1.0
-    period: float = 3600.0
-    dropout: float = 0.0
-    timeout: float = 60.0
-    staleness: Kind = "none"
-    exponent: float = 0.5
-    hinge_a: float = 10.0
-    hinge_b: float = 4.0
-    max_staleness: int = 10
-    anchor: Anchor = "start"
-    steps: Steps | None = None
-    effective: Effective | None = None
+    server: Rules
+    devices: Devices
+    counting: Counting
+    sampler: Sampler
+    timed: Literal["steps", "epochs"]
+    facts: ClientFacts = NO_DATA
     _clock: Clock = field(init=False, repr=False, compare=False)
     _latest: Round = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._check()
-        self._discount = Discount(self.staleness, self.exponent, self.hinge_a, self.hinge_b)
-        self._devices = Devices(
-            self.seed, self.step_time, self.speed_sigma, self.speeds, self.network, self.available,
-            self.period, self.dropout,
-        )  # fmt: skip
-        self._rules = Rules(
-            self.count, self.per_round, self.concurrency or self.per_round, self.wait,
-            epoch_range(self.epochs), self.timeout, self.max_staleness, self.seed,
-        )  # fmt: skip
         self._restart()
+
+    @property
+    def anchor(self) -> Anchor:
+        """What a delta is measured from."""
+        return self.counting.anchor
+
+    @property
+    def arrives_uniformly(self) -> bool:
+        """Fast clients arrive more often, unless the server waits for all and nobody is ever away."""
+        waits = self.server.wait and self.devices.available >= 1 and self.devices.dropout == 0
+        return waits and is_uniform(self.sampler)
 
     @property
     def history(self) -> int:
         """As many models as an update may be old, and x_t."""
-        return self.max_staleness + 1
+        return self.server.max_staleness + 1
 
     def tasks(self, t: int) -> list[ClientTask]:
         """The updates that the server averages in step ``t``, in the order in which their work began."""
         arrived = self._at(t).arrived
         epochs = [work.epochs for work in arrived]
-        steps = [(self.steps or step_per_epoch)(work.client, work.epochs) for work in arrived]
-        factors = weights(self.normalize, epochs, steps, self.reference, self.effective)
+        steps = [self.facts.steps(work.client, work.epochs) for work in arrived]
+        how = self.counting
+        factors = weights(how.normalize, epochs, steps, how.reference, self.facts.effective)
         ages = [t - work.version for work in arrived]
         return [
-            ClientTask(work.client, tau, work.epochs, factor * self._discount(tau))
+            ClientTask(work.client, tau, work.epochs, factor * how.discount(tau))
             for work, tau, factor in zip(arrived, ages, factors, strict=True)
         ]
 
@@ -106,18 +100,59 @@ class Event:
         return self._latest
 
     def _restart(self) -> None:
-        work = step_per_epoch if self.timed == "epochs" else self.steps or step_per_epoch
-        self._clock = Clock(self._rules, self._devices, work)
+        steps = step_per_epoch if self.timed == "epochs" else self.facts.steps
+        self._clock = Clock(self.server, self.devices, self.sampler, steps)
         self._latest = Round(t=0)
 
-    def _check(self) -> None:
-        slots, m, n = self.concurrency, self.per_round, self.count
-        key = "participation.concurrency"
-        allowed = f"from clients.per_round={m}, the updates of a server step, to clients.count={n}"
-        hint = f"{key}={min(max(slots or m, m), n)}, or clients.per_round={min(max(slots or m, 1), m)}"
-        require(slots is None or m <= slots <= n, key, slots, allowed, hint)
-        key = "participation.max_staleness"
-        require(self.max_staleness >= 0, key, self.max_staleness, "at least 0", f"{key}=10")
-        key = "participation.timeout"
-        allowed = "a number of seconds, at least 0"
-        require(0 <= self.timeout < float("inf"), key, self.timeout, allowed, f"{key}=60")
+
+def under_clock(
+    *,
+    count: int,
+    per_round: int,
+    epochs: Sequence[int],
+    reference: int,
+    seed: int,
+    normalize: Normalize,
+    concurrency: int | None,
+    wait: bool,
+    step_time: float,
+    timed: Literal["steps", "epochs"],
+    speed_sigma: float,
+    speeds: str | None,
+    network: float,
+    available: float,
+    period: float,
+    dropout: float,
+    timeout: float,
+    staleness: Kind,
+    exponent: float,
+    hinge_a: float,
+    hinge_b: float,
+    max_staleness: int,
+    anchor: Anchor = "start",  # stored runs of older versions have neither this key nor the next
+    sampler: Sampler | None = None,
+    facts: ClientFacts = NO_DATA,
+) -> Event:
+    """The scheme that the flat keys of ``conf/participation/event.yaml`` describe, and give defaults for."""
+    _require_slots(concurrency, per_round, count)
+    key = "participation.max_staleness"
+    require(max_staleness >= 0, key, max_staleness, "at least 0", f"{key}=10")
+    key = "participation.timeout"
+    require(0 <= timeout < float("inf"), key, timeout, "a number of seconds, at least 0", f"{key}=60")
+    slots, work = concurrency or per_round, epoch_range(epochs)
+    return Event(
+        Rules(count, per_round, slots, wait, work, timeout, max_staleness, seed),
+        Devices(seed, step_time, speed_sigma, speeds, network, available, period, dropout),
+        Counting(normalize, reference, Discount(staleness, exponent, hinge_a, hinge_b), anchor),
+        sampler or Uniform(count, per_round, seed),
+        timed,
+        facts,
+    )
+
+
+def _require_slots(slots: int | None, m: int, n: int) -> None:
+    """A server step needs its updates from clients that are at work together."""
+    key = "participation.concurrency"
+    allowed = f"from clients.per_round={m}, the updates of a server step, to clients.count={n}"
+    hint = f"{key}={min(max(slots or m, m), n)}, or clients.per_round={min(max(slots or m, 1), m)}"
+    require(slots is None or m <= slots <= n, key, slots, allowed, hint)

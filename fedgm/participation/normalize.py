@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Literal
 
+from fedgm.participation.task import Effective
+
 Normalize = Literal["reference", "none", "steps", "epochs", "fednova"]
-Effective = Callable[[int], float]  # of K local steps: |a|_1 of FedNova, K itself for plain SGD
 Rule = Callable[[Sequence[int], Sequence[int], int, Sequence[float]], list[float]]
 
 # Of (epochs of each client, steps K of each client, local.epochs, |a|_1 of each client).
@@ -43,13 +44,13 @@ def weights(
     epochs: Sequence[int],
     steps: Sequence[int],
     reference: int,
-    effective: Effective | None = None,
+    effective: Effective = float,
 ) -> list[float]:
     """Factor of each client's delta; ``epochs`` and ``steps`` (K_i) are positive.
 
     ``reference`` is K_ref,i / K_i, K_ref,i being what *this* client does in ``reference`` epochs: exactly 1.0
     when the two are equal, so that Alg. 4 without delay is Alg. 3 bit for bit. ``steps`` is Alg. 4 as
-    printed, delta / K_i. ``fednova`` is mean_j a_j / a_i, with a_i = ``effective`` (K_i), or K_i without it:
+    printed, delta / K_i. ``fednova`` is mean_j a_j / a_i, with a_i = ``effective`` (K_i):
     every client counts alike, and the mean step keeps its length.
     """
-    return RULES[how](epochs, steps, reference, [effective(k) if effective else k for k in steps])
+    return RULES[how](epochs, steps, reference, [effective(k) for k in steps])

@@ -1,22 +1,47 @@
 """Who is in the cohort of a round; the cost grows with the cohort, never with the number of clients."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from fedgm.draws import generator
 from fedgm.errors import require
-from fedgm.participation.task import Labels
+from fedgm.participation.task import NO_DATA, ClientFacts
+
+PROPOSALS = 32  # clients looked at for one slot before it waits
+DENSE = 4  # with fewer clients than this for each slot all are looked at, so that the last free one is found
 
 
 class Sampler(Protocol):
-    """Draws clients from (seed, round) alone."""
+    """Draws clients from (seed, round) alone; one that says ``uniform = True`` keeps Theorem 3."""
 
-    def cohort(self, t: int) -> list[int]:
-        """The clients of round ``t`` (from 1), each once; at least one."""
+    def cohort(self, t: int, draw: int = 0) -> list[int]:
+        """The clients of round ``t`` (from 1), each once; at least one.
+
+        ``participation=event`` draws more than once in a round: ``draw`` tells these draws apart.
+        """
         ...
+
+
+def is_uniform(sampler: Sampler) -> bool:
+    """Whether every client is as likely as any other; a sampler that says nothing may do anything."""
+    return bool(getattr(sampler, "uniform", False))
+
+
+def proposals(sampler: Sampler, t: int, filling: int, slots: int, most: int) -> Iterator[int]:
+    """Clients for ``slots`` empty slots of the virtual clock, in the order in which they are asked.
+
+    A sampler may have a ``proposals`` of its own; of any other, cohorts are drawn until the slots are filled
+    or ``PROPOSALS`` cohorts were looked at. The first of a round is the synchronous cohort.
+    """
+    own = getattr(sampler, "proposals", None)
+    if own is not None:
+        yield from own(t, filling, slots, most)
+        return
+    for number in range(PROPOSALS):
+        yield from sampler.cohort(t, filling * PROPOSALS + number)
 
 
 @dataclass(frozen=True)
@@ -26,10 +51,22 @@ class Uniform:
     count: int
     per_round: int
     seed: int
+    uniform: ClassVar[bool] = True
 
-    def cohort(self, t: int) -> list[int]:
+    def cohort(self, t: int, draw: int = 0) -> list[int]:
         """The clients of round ``t``."""
-        return generator(self.seed, "cohort", t).choice(self.count, self.per_round, replace=False).tolist()
+        rng = generator(self.seed, "cohort", t, draw)
+        return rng.choice(self.count, self.per_round, replace=False).tolist()
+
+    def proposals(self, t: int, filling: int, slots: int, most: int) -> Iterator[int]:
+        """One draw for the empty slots; then more, as far as that is not enough."""
+        rng = generator(self.seed, "cohort", t, filling)
+        yield from rng.choice(self.count, slots, replace=False).tolist()
+        if self.count <= DENSE * most:
+            yield from rng.permutation(self.count).tolist()
+            return
+        for _ in range(slots):
+            yield from rng.integers(self.count, size=PROPOSALS).tolist()
 
 
 @dataclass(frozen=True)
@@ -39,10 +76,11 @@ class Bernoulli:
     count: int
     per_round: int
     seed: int
+    uniform: ClassVar[bool] = True
 
-    def cohort(self, t: int) -> list[int]:
+    def cohort(self, t: int, draw: int = 0) -> list[int]:
         """The clients of round ``t``: a binomial size, then a uniform subset of it."""
-        rng = generator(self.seed, "cohort", t)
+        rng = generator(self.seed, "cohort", t, draw)
         size = 0
         while size == 0:  # with m >= 1 at most e^-m of the draws
             size = int(rng.binomial(self.count, self.per_round / self.count))
@@ -62,15 +100,15 @@ class Biased:
     seed: int
     bias: float
     favour: Sequence[int]
-    labels: Labels | None = None
+    facts: ClientFacts = NO_DATA
 
     def __post_init__(self) -> None:
         key = "participation.sampler.bias"
         require(0 <= self.bias < 1, key, self.bias, "0 <= bias < 1 (0 is no bias)", f"{key}=0.8")
 
-    def cohort(self, t: int) -> list[int]:
+    def cohort(self, t: int, draw: int = 0) -> list[int]:
         """The clients of round ``t``, by rejection: only those proposed are looked at."""
-        rng = generator(self.seed, "cohort", t)
+        rng = generator(self.seed, "cohort", t, draw)
         chosen: dict[int, None] = {}
         while len(chosen) < self.per_round:
             client = int(rng.integers(self.count))
@@ -80,6 +118,7 @@ class Biased:
 
     def availability(self, client: int) -> float:
         """Probability, of at least 1 - bias, that a proposed client comes."""
-        if self.labels is None:
-            raise TypeError("Biased needs labels=: a function from a client to the classes of its samples")
-        return 1 - self.bias * (1 - float(np.isin(self.labels(client), self.favour).mean()))
+        labels = self.facts.labels
+        if labels is None:
+            raise TypeError("Biased needs labels: which classes the samples of a client have")
+        return 1 - self.bias * (1 - float(np.isin(labels(client), self.favour).mean()))

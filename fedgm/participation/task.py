@@ -1,6 +1,7 @@
 """The one unit of work that every participation scheme deals in."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -8,7 +9,28 @@ from numpy.typing import NDArray
 
 Steps = Callable[[int, int], int]  # steps(client, epochs): local steps K of that client
 Labels = Callable[[int], NDArray[np.int64]]  # labels(client): the classes of its samples
+Effective = Callable[[int], float]  # of K local steps: |a|_1 of FedNova, K itself for plain SGD
 Anchor = Literal["start", "current"]
+
+
+def step_per_epoch(client: int, epochs: int) -> int:
+    """The local steps of a scheme that was given no ``steps``: an epoch is one step."""
+    return epochs
+
+
+@dataclass(frozen=True)
+class ClientFacts:
+    """What a scheme or a sampler may ask about clients; it gets them by annotating a parameter with this.
+
+    Without data an epoch is one local step, and nobody has labels.
+    """
+
+    steps: Steps = step_per_epoch
+    effective: Effective = float
+    labels: Labels | None = None
+
+
+NO_DATA = ClientFacts()
 
 
 class ClientTask(NamedTuple):
@@ -40,8 +62,3 @@ class Participation(Protocol):
     def log(self, t: int) -> dict[str, float | int]:
         """What the scheme adds to the row of round ``t``."""
         ...
-
-
-def step_per_epoch(client: int, epochs: int) -> int:
-    """The local steps of a scheme that was given no ``steps``: an epoch is one step."""
-    return epochs

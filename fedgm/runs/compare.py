@@ -71,7 +71,9 @@ def _reached(found: Sequence[int | None]) -> str:
 
 
 def _head(key: str) -> str:
-    return f"{key}, %" if key.endswith("/acc") else key
+    from fedgm.figures.points import scale
+
+    return f"{key}, %" if scale(key) == 100 else key
 
 
 def as_table(made: Sequence[dict[str, str]]) -> Any:

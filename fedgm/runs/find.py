@@ -68,7 +68,7 @@ def _require_known(runs: Sequence[RunRecord], key: str) -> None:
     known = {name for run in runs for name in (*run.facts, *run.config, *(run.evaluations[-1:] or [{}])[0])}
     short = {name.rpartition(".")[2] for name in known}
     near = get_close_matches(key, sorted(known | short), n=1)
-    hint = near[0] if near else "algorithm, seed, status, algorithm.eta, test/acc"
+    hint = near[0] if near else "algorithm, seed, status, algorithm.eta, test/loss"
     require(not runs or key in known | short, "key", key, "a key of these runs", hint)
 
 

@@ -74,11 +74,6 @@ def stage_lengths(rounds: int, etas: Sequence[float]) -> list[int]:
     return lengths
 
 
-def multistage(rounds: int, etas: Sequence[float], beta: float, nu: float) -> list[Stage]:
-    """Multistage FedGM (Alg. 3) from the first stage's beta: W1 exact, W2 up to rounding."""
-    return list(Multistage(etas).plan(rounds, GeneralMomentum(etas[0], beta, nu)).stages)
-
-
 @dataclass(frozen=True)
 class Constant:
     """One stage: the rule's own values in every round."""

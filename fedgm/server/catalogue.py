@@ -149,12 +149,6 @@ def momentum_of(name: str, parameters: c.Parameters) -> Momentum:
     return known.to_momentum(**parameters)
 
 
-def convert(source: str, parameters: c.Parameters, to: str) -> dict[str, float]:
-    """The parameters of scheme ``to`` that give the same steps as ``source`` with ``parameters``."""
-    target = scheme(to)
-    return dict(target.from_momentum(momentum_of(source, parameters)))
-
-
 def typed(parameters: c.Parameters, prefix: str = "") -> str:
     """As one types them."""
     return " ".join(f"{prefix}{key}={value:.6g}" for key, value in parameters.items())

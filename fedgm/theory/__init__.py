@@ -4,7 +4,6 @@ from fedgm.theory.autonomous import corollary, theorem3
 from fedgm.theory.bounds import diagnose, theorem1, theorem2
 from fedgm.theory.estimate import Estimate, Spread, gradient_spread, measure
 from fedgm.theory.hessian import Curvature, hessian_norm
-from fedgm.theory.quadratic import Quadratic, make_quadratic, simulate, simulate_autonomous
 from fedgm.theory.report import render, verdict
 from fedgm.theory.scope import Training, require_covered
 from fedgm.theory.setting import Problem, Setting, Symbols, TheoryStage, symbols, theory_stages
@@ -17,7 +16,6 @@ __all__ = [
     "Curvature",
     "Estimate",
     "Problem",
-    "Quadratic",
     "Rate",
     "Report",
     "Setting",
@@ -33,13 +31,10 @@ __all__ = [
     "gradient_spread",
     "hessian_norm",
     "local_work",
-    "make_quadratic",
     "measure",
     "rate",
     "render",
     "require_covered",
-    "simulate",
-    "simulate_autonomous",
     "symbols",
     "theorem1",
     "theorem2",

@@ -70,7 +70,9 @@ def gradient_spread(
     """
     counts = [len(client) for client in clients]
     if min(counts, default=0) < 2:
-        raise RefusedError(f"batches per client are {counts}: a variance needs two. Try smaller batches")
+        raise RefusedError(
+            f"batches per client are {counts}: a variance needs two or more. Try smaller batches"
+        )
     n, f0, noise, carried = len(clients), 0.0, 0.0, list[float]()
     with evaluating(module) as parameters:
         total = torch.zeros(sum(p.numel() for p in parameters), dtype=torch.float64)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import isclose
 from typing import NamedTuple
 
-from fedgm.participation import Bernoulli, ClientTask, Event, Ideal, Participation, Uniform
+from fedgm.participation import ClientTask, Participation
 from fedgm.participation.task import Steps
 from fedgm.theory.setting import Setting
 
@@ -59,9 +59,7 @@ def setting(work: Work, n: int, eta_l: float, stages: Sequence[tuple[int, float,
 
 def arrives_uniformly(scheme: Participation) -> bool:
     """Whether every client is as likely as any other to be averaged; an unknown scheme may do anything."""
-    if isinstance(scheme, Event):
-        return scheme.wait and scheme.available >= 1 and scheme.dropout == 0
-    return isinstance(scheme, Ideal) or isinstance(getattr(scheme, "sampler", None), Uniform | Bernoulli)
+    return bool(getattr(scheme, "arrives_uniformly", False))
 
 
 def _cohorts(scheme: Participation, rounds: int) -> list[list[ClientTask]]:

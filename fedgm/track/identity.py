@@ -39,6 +39,11 @@ ADDED: dict[str, Any] = {
     "task": {"name": "classification", "_target_": "fedgm.tasks.classification.Classification"},
     "upload": {"name": "plain", "_target_": "fedgm.upload.plain.Plain"},
 }
+# Key -> whether a run implies its value, as versions without the key did: then it is left out.
+IMPLIED: dict[str, Callable[[dict[str, Any]], bool]] = {
+    # `ideal` and `event` had no sampler; `autonomous`, which has no count of its own, always had one.
+    "participation.sampler": lambda run: _samples_plainly(run["participation"]),
+}
 # Key now -> key as stored runs have it.
 RENAMED: dict[str, str] = {}
 # Rules whose arithmetic changed for some runs alone, which then count as another version: (key, which runs).
@@ -75,12 +80,22 @@ def identity(cfg: DictConfig) -> str:
     for key, implied in ADDED.items():
         if _get(values, key) == implied:
             _pop(values, key)
+    for key in [key for key, holds in IMPLIED.items() if holds(values)]:
+        _pop(values, key)
     for key in [key for key, holds in CHANGED.items() if holds(values)]:
         _put(values, key, max(2, _get(values, key) or 0))
     for now, before in RENAMED.items():
         if _has(values, now):
             _put(values, before, _pop(values, now))
     return hashlib.sha256(json.dumps(_plain(values), sort_keys=True).encode()).hexdigest()
+
+
+def _samples_plainly(scheme: dict[str, Any]) -> bool:
+    """Whether the sampler is the uniform one over the scheme's own clients."""
+    same = {key: scheme.get(key) for key in ("count", "per_round", "seed")}
+    return "count" in scheme and scheme.get("sampler") == {
+        "name": "uniform", "_target_": "fedgm.participation.Uniform", **same
+    }  # fmt: skip
 
 
 def _stale(participation: dict[str, Any]) -> bool:

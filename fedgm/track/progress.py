@@ -18,7 +18,7 @@ from fedgm.federated.loop import FederatedLoop, Row, rounds_done
 from fedgm.lightning import pl
 from fedgm.tasks import Scoreboard
 
-LINES = 20  # at most so many progress lines where there is no terminal
+LINES = 20  # progress lines at most, where there is no terminal
 
 
 class RoundProgress(pl.Callback):

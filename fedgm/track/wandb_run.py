@@ -41,7 +41,7 @@ def _asked(mode: str) -> str | None:
 
 
 class WandbRecord:
-    """One W&B run. Offline it is written anew with all stored rows, so that one folder holds all of it."""
+    """One W&B run. Offline it is written again with all stored rows, so that one folder holds all of it."""
 
     run: "wandb.Run | None"
 

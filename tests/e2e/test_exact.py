@@ -89,13 +89,13 @@ def test_one_number_written_in_two_ways_shares_a_folder_and_is_not_run_twice(tmp
     second = fedgm.run([*RUN, "algorithm.eta=1.0", "trainer.workers=2", f"output_dir={tmp_path}"])
     printed = capsys.readouterr().out
     assert second.folder == first.folder
-    assert "already done (rerun=true starts anew)" in printed
+    assert "already done (rerun=true starts again)" in printed
     assert "round 1/4" not in printed
     assert contents(first.folder) == before
     assert second.summary == first.summary
 
 
-def test_rerun_starts_anew(tmp_path, reference, capsys):
+def test_rerun_starts_again(tmp_path, reference, capsys):
     first = fedgm.run([*RUN, f"output_dir={tmp_path}"])
     times = [row["time/round"] for row in rows(tmp_path)]
     (first.folder / "left-over").write_text("of an earlier version")

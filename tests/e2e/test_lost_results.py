@@ -111,7 +111,7 @@ def test_a_yaml_in_ones_own_folder_is_the_command_line_and_its_result_is_not(com
     command = commands.run(tmp_path / "out", *words, *RUN)
     assert command.code == 0, command.text
     folder = run_folder(tmp_path / "out")
-    with pytest.raises(FedGMError, match=r"algorithm\._target_=own_rule\.Own .* Try trust=\[own_rule\]"):
+    with pytest.raises(FedGMError, match=r"algorithm\._target_=own_rule\.Own.* Try trust=\[own_rule\]"):
         stored(folder)
     assert stored(folder, ["own_rule"]).algorithm.name == "own"
 

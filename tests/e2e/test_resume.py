@@ -38,7 +38,7 @@ def home(unfinished, tmp_path):
 
 
 def after(rounds, pause=0.0):
-    """The moment ``pause`` seconds after the command has printed so many rounds of its own."""
+    """The moment ``pause`` seconds after the command has printed this many rounds of its own."""
 
     def moment(command):
         command.until(lambda: command.text.count("s/round") >= rounds and "folder" in command.text)

@@ -78,7 +78,7 @@ def test_fednag_keeps_nu_tied_and_a_rule_without_beta_is_refused():
     tied = UniformAverage().plan(9, GeneralMomentum(1.0, 0.9, 0.9, nu_is_beta=True)).at(3)[1]
     assert tied == {"eta": 1.0, "beta": 0.5, "nu": 0.5}
     assert UniformAverage().plan(9, NormalizedMomentum(1.0, 0.9)).at(3)[1] == {"eta": 1.0, "beta": 0.5}
-    with pytest.raises(ConfigError, match=r"schedule=schedule_free .*no beta"):
+    with pytest.raises(ConfigError, match=r"schedule=schedule_free.*no beta"):
         assemble.build_server(configured("algorithm=fedadam", "schedule=schedule_free"))
 
 

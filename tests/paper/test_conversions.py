@@ -6,10 +6,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fedgm.errors import ConfigError
-from fedgm.server.catalogue import SCHEMES, convert, momentum_of
+from fedgm.server.catalogue import SCHEMES, momentum_of, scheme
 from fedgm.server.momentum import Momentum, server_step
 
 ROUNDS = 40
+
+
+def convert(source, parameters, to):
+    """The parameters of scheme ``to`` that give the same steps, by way of (eta, beta, nu)."""
+    return dict(scheme(to).from_momentum(momentum_of(source, parameters)))
 
 
 def heavy_ball_damped(x, updates, eta, beta):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedgm.errors import ConfigError
-from fedgm.schedule import Constant, Multistage, multistage, stage_ends
+from fedgm.schedule import Constant, Multistage, stage_ends
 from fedgm.schedule.stages import length_constant, violations
 from fedgm.server import GeneralMomentum, Momentum, momentum_constant, server_step
 
@@ -34,7 +34,7 @@ def test_floor_and_ceil_would_miss_a_drawn_line(rounding):
     ("beta", "expected"), [(0.9, [0.9, 0.947368, 0.972973]), (0.7, [0.7, 0.823529, 0.903226])]
 )
 def test_eq3_betas(beta, expected):
-    stages = multistage(1000, ETAS, beta=beta, nu=0.9)
+    stages = Multistage(ETAS).plan(1000, GeneralMomentum(ETAS[0], beta, 0.9)).stages
     assert [s.hyper["beta"] for s in stages] == pytest.approx(expected, abs=5e-7)
 
 

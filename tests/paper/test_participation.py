@@ -5,19 +5,26 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from fedgm.config import compose, validate
+from fedgm.config.parts import build
 from fedgm.draws import generator
 from fedgm.errors import ConfigError
-from fedgm.participation import Autonomous, Bernoulli, Biased, ClientTask, Event, Ideal, Uniform
+from fedgm.participation import Autonomous, Bernoulli, Biased, ClientFacts, ClientTask, Uniform, ideal
 from fedgm.participation.normalize import weights
 
 N, M = 100, 5
 ROUNDS = range(1, 41)
+UNEVEN = ClientFacts(steps=lambda client, epochs: epochs * (client + 1))
 # Upper 0.1 % points of chi-square, by degrees of freedom.
 CRITICAL = {3: 16.27, 4: 18.47, 5: 20.52, 9: 27.88}
 
 
 def autonomous(delay=5, epochs=(1, 6), seed=0, **more):
     return Autonomous(Uniform(N, M, seed), delay, epochs, reference=3, seed=seed, **more)
+
+
+def labelled(labels):
+    return ClientFacts(labels=labels)
 
 
 def assert_uniform(values, expected):
@@ -93,30 +100,32 @@ def test_the_age_of_a_round_changes_nothing_but_ages():
 
 
 def test_ideal_draws_the_cohort_that_it_always_drew():
-    assert [task.client for task in Ideal(N, M, 3, seed=0).tasks(1)] == [91, 98, 88, 42, 54]
+    assert [task.client for task in ideal(N, M, 3, seed=0).tasks(1)] == [91, 98, 88, 42, 54]
     for t in ROUNDS:
         cohort = generator(0, "cohort", t).choice(N, M, replace=False)
         expected = [ClientTask(int(client), 0, 3, 1.0) for client in cohort]
-        assert Ideal(N, M, 3, seed=0).tasks(t) == expected
+        assert ideal(N, M, 3, seed=0).tasks(t) == expected
 
 
 @pytest.mark.parametrize("normalize", ["reference", "none", "fednova"])
 def test_autonomous_without_delay_and_with_equal_work_is_ideal(normalize):
-    ideal, scheme = Ideal(N, M, 3, seed=0), autonomous(delay=1, epochs=(3, 3), normalize=normalize)
-    assert [scheme.tasks(t) for t in ROUNDS] == [ideal.tasks(t) for t in ROUNDS]
-    assert (scheme.history, scheme.anchor) == (ideal.history, ideal.anchor) == (1, "start")
+    plain, scheme = ideal(N, M, 3, seed=0), autonomous(delay=1, epochs=(3, 3), normalize=normalize)
+    assert [scheme.tasks(t) for t in ROUNDS] == [plain.tasks(t) for t in ROUNDS]
+    assert (scheme.history, scheme.anchor) == (plain.history, plain.anchor) == (1, "start")
 
 
 @pytest.mark.parametrize(
     "change", [{"delay": 2}, {"epochs": (3, 4)}, {"epochs": (2, 2)}, {"normalize": "steps"}, {"seed": 1}]
 )
 def test_any_other_setting_is_not_ideal(change):
-    ideal, scheme = Ideal(N, M, 3, seed=0), autonomous(**({"delay": 1, "epochs": (3, 3)} | change))
-    assert [scheme.tasks(t) for t in ROUNDS] != [ideal.tasks(t) for t in ROUNDS]
+    plain, scheme = ideal(N, M, 3, seed=0), autonomous(**({"delay": 1, "epochs": (3, 3)} | change))
+    assert [scheme.tasks(t) for t in ROUNDS] != [plain.tasks(t) for t in ROUNDS]
 
 
 def test_a_synchronous_clock_with_uneven_work_is_autonomous_without_delay():
-    sync = Event(N, M, (1, 6), reference=3, seed=0, wait=True, network=2.0, speed_sigma=1.0, max_staleness=0)
+    words = ["sync", "epochs=[1,6]", "network=2.0", "speed_sigma=1.0"]
+    cfg = compose([f"participation{'=' if word == 'sync' else '.'}{word}" for word in words])
+    sync = build(validate(cfg).participation, "participation")
     assert [sync.tasks(t) for t in ROUNDS] == [autonomous(delay=1).tasks(t) for t in ROUNDS]
 
 
@@ -145,14 +154,13 @@ def test_the_reference_weight_is_exactly_one_when_the_work_is_the_reference(epoc
 
 
 def test_autonomous_weights_its_tasks():
-    scheme = autonomous(normalize="steps", steps=lambda client, epochs: epochs * (client + 1))
+    scheme = autonomous(normalize="steps", facts=UNEVEN)
     for task in scheme.tasks(7):
         assert task.weight == 1 / (task.epochs * (task.client + 1))
 
 
 def test_fednova_with_synchronous_clients_of_uneven_size():
-    ideal = Ideal(N, M, 3, seed=0, normalize="fednova", steps=lambda client, epochs: epochs * (client + 1))
-    tasks = ideal.tasks(1)
+    tasks = ideal(N, M, 3, seed=0, normalize="fednova", facts=UNEVEN).tasks(1)
     steps = [3 * (task.client + 1) for task in tasks]
     assert [task.weight * k for task, k in zip(tasks, steps, strict=True)] == pytest.approx(
         [np.mean(steps)] * M
@@ -191,7 +199,7 @@ def test_a_range_of_epochs_that_cannot_be_is_refused(epochs):
 
 
 def test_a_delay_of_nothing_is_refused():
-    with pytest.raises(ConfigError, match=r"participation\.delay=0 .*1 is no delay.*participation\.delay=5"):
+    with pytest.raises(ConfigError, match=r"participation\.delay=0.*1 is no delay.*participation\.delay=5"):
         autonomous(delay=0)
 
 
@@ -217,17 +225,21 @@ def test_bernoulli_never_gives_an_empty_cohort():
 def test_biased_favours_clients_by_their_labels():
     # Clients 0..9 have only favoured classes, 10..19 none, 20..29 half.
     mixes = {0: [0, 1, 0, 1], 1: [5, 6, 7, 8], 2: [0, 1, 5, 6]}
-    sampler = Biased(30, 1, seed=0, bias=0.8, favour=[0, 1], labels=lambda c: np.array(mixes[c // 10]))
+    sampler = Biased(
+        30, 1, seed=0, bias=0.8, favour=[0, 1], facts=labelled(lambda c: np.array(mixes[c // 10]))
+    )
     often = np.bincount([sampler.cohort(t)[0] // 10 for t in range(1, 4001)])
     assert often / 4000 == pytest.approx([1 / 1.8, 0.2 / 1.8, 0.6 / 1.8], abs=0.03)
 
 
 def test_biased_looks_at_few_of_many_clients_and_ends_even_when_it_needs_all():
     seen = []
-    many = Biased(1_000_000, 5, 0, 0.9, [0], labels=lambda c: seen.append(c) or np.array([c % 2]))
+    many = Biased(1_000_000, 5, 0, 0.9, [0], facts=labelled(lambda c: seen.append(c) or np.array([c % 2])))
     assert len(set(many.cohort(1))) == 5
     assert len(seen) < 100
-    assert sorted(Biased(20, 20, 0, 0.9, [0], labels=lambda c: np.array([1])).cohort(1)) == list(range(20))
+    assert sorted(Biased(20, 20, 0, 0.9, [0], facts=labelled(lambda c: np.array([1]))).cohort(1)) == list(
+        range(20)
+    )
 
 
 @pytest.mark.parametrize("bias", [-0.1, 1.0])
@@ -237,7 +249,7 @@ def test_a_bias_that_would_shut_clients_out_is_refused(bias):
 
 
 @pytest.mark.parametrize(
-    "sampler", [Bernoulli(N, M, 0), Biased(N, M, 0, 0.5, [0], lambda c: np.array([c % 2]))]
+    "sampler", [Bernoulli(N, M, 0), Biased(N, M, 0, 0.5, [0], labelled(lambda c: np.array([c % 2])))]
 )
 def test_autonomous_takes_any_sampler(sampler):
     scheme = Autonomous(sampler, 5, (1, 6), reference=3, seed=0)

@@ -5,23 +5,13 @@ from io import StringIO
 from typing import NamedTuple
 
 import numpy as np
+from quadratic import Quadratic, simulate, simulate_autonomous
 from rich.console import Console
 
 from fedgm.draws import generator
-from fedgm.schedule import Plan, multistage
-from fedgm.theory import (
-    Problem,
-    Quadratic,
-    Setting,
-    corollary,
-    render,
-    simulate,
-    simulate_autonomous,
-    theorem1,
-    theorem2,
-    theorem3,
-    theory_stages,
-)
+from fedgm.schedule import Multistage
+from fedgm.server import GeneralMomentum
+from fedgm.theory import Problem, Setting, corollary, render, theorem1, theorem2, theorem3, theory_stages
 
 THEOREMS = [theorem1, theorem2, theorem3, corollary]
 PROBLEM = Problem(L=2, sigma_l=2, sigma_g=3, f0_minus_fstar=17, sigma_max=3)
@@ -46,7 +36,7 @@ def limits(report):
 
 
 def staged(rounds, etas, beta, nu):
-    return theory_stages(Plan(tuple(multistage(rounds, etas, beta, nu))))
+    return theory_stages(Multistage(etas).plan(rounds, GeneralMomentum(etas[0], beta, nu)))
 
 
 def text_of(report):

@@ -221,7 +221,7 @@ def test_an_unusable_folder_says_which_key_to_set(tmp_path):
 
 
 def test_an_unknown_source_is_named(tmp_path):
-    with pytest.raises(ConfigError, match=r"source=moon .*auto, local, official, mirror"):
+    with pytest.raises(ConfigError, match=r"source=moon.*auto, local, official, mirror"):
         cifar10.load(str(tmp_path), source="moon")
 
 

@@ -5,7 +5,7 @@ import pytest
 from event_scheme import ROUNDS, arrivals, event, three
 
 from fedgm.figures.timeline import draw_timeline
-from fedgm.participation import Ideal, clock, devices
+from fedgm.participation import devices, ideal, samplers
 from fedgm.participation.clock import Interval
 from fedgm.participation.devices import Devices
 from fedgm.participation.staleness import Discount
@@ -41,7 +41,7 @@ def test_three_clients_by_hand_a_step_at_every_second_arrival():
 def test_three_clients_by_hand_waiting_for_all():
     scheme = three(per_round=3, wait=True)
     assert arrivals(scheme, 2) == [(7.0, {0: 0, 1: 0, 2: 0}), (14.0, {0: 0, 1: 0, 2: 0})]
-    assert [scheme.tasks(t) for t in ROUNDS] == [Ideal(3, 3, 1, seed=0).tasks(t) for t in ROUNDS]
+    assert [scheme.tasks(t) for t in ROUNDS] == [ideal(3, 3, 1, seed=0).tasks(t) for t in ROUNDS]
 
 
 def test_the_trace_says_who_worked_when():
@@ -74,8 +74,8 @@ def test_waiting_slots_are_filled_at_the_server_step():
     ],
 )
 def test_ideal_is_recovered_bit_for_bit(setting):
-    ideal, scheme = Ideal(100, 5, 3, seed=0), event(**setting)
-    assert [scheme.tasks(t) for t in ROUNDS] == [ideal.tasks(t) for t in ROUNDS]
+    plain, scheme = ideal(100, 5, 3, seed=0), event(**setting)
+    assert [scheme.tasks(t) for t in ROUNDS] == [plain.tasks(t) for t in ROUNDS]
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_ideal_is_recovered_bit_for_bit(setting):
     ],
 )
 def test_any_other_setting_is_not_ideal(setting):
-    ideal, scheme = Ideal(100, 5, 3, seed=0), event(**setting)
-    assert [scheme.tasks(t) for t in ROUNDS] != [ideal.tasks(t) for t in ROUNDS]
+    plain, scheme = ideal(100, 5, 3, seed=0), event(**setting)
+    assert [scheme.tasks(t) for t in ROUNDS] != [plain.tasks(t) for t in ROUNDS]
 
 
 def test_the_synchronous_clock_waits_for_the_slowest():
@@ -191,7 +191,7 @@ def test_the_work_of_a_step_does_not_grow_with_the_number_of_clients(monkeypatch
 
         return generator
 
-    for module in (clock, devices):
+    for module in (samplers, devices):
         monkeypatch.setattr(module, "generator", counted(module.generator))
     counts, proposals = [], []
     for count in (1_000, 100_000):
@@ -200,7 +200,7 @@ def test_the_work_of_a_step_does_not_grow_with_the_number_of_clients(monkeypatch
         rounds = [scheme._at(t) for t in range(1, 101)]
         counts.append(draws[0])
         proposals.append(sum(r.proposals for r in rounds))
-        assert max(r.proposals for r in rounds) <= 2 * 20 * (1 + clock.PROPOSALS)
+        assert max(r.proposals for r in rounds) <= 2 * 20 * (1 + samplers.PROPOSALS)
         assert len(scheme._clock._busy) <= 25
         assert len(scheme._clock._ends) + len(scheme._clock._openings) <= 40
     assert counts[1] == pytest.approx(counts[0], rel=0.25)

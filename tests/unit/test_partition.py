@@ -101,7 +101,7 @@ def test_alpha_zero_gives_one_class_per_client_by_class_size():
 
 
 def test_alpha_zero_needs_a_client_per_class():
-    with pytest.raises(ConfigError, match=r"data\.alpha=0 .*at least 10 clients.*clients\.count=10"):
+    with pytest.raises(ConfigError, match=r"data\.alpha=0.*at least 10 clients.*clients\.count=10"):
         dirichlet(TEN_EACH, 9, 0.0, 0, 1)
 
 

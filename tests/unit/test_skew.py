@@ -94,11 +94,11 @@ def test_the_cap_evens_out_sizes():
 def test_min_samples_is_kept_or_refused_with_the_best_reached():
     assert capped(LABELS, 20, 0.3, 0, min_samples=30).sizes.min() >= 30
     with pytest.raises(
-        ConfigError, match=r"data\.min_samples=10 .*partition=quantity.*100 draws.*larger data\.alpha"
+        ConfigError, match=r"data\.min_samples=10.*partition=quantity.*100 draws.*larger data\.alpha"
     ):
         quantity(LABELS, 100, 0.1, 0, 10)
     rare = np.repeat([0, 1], [190, 10])  # five clients share the ten of class 1
-    with pytest.raises(ConfigError, match=r"data\.min_samples=5 .*of 1 draw has 2.*Try data\.min_samples=2"):
+    with pytest.raises(ConfigError, match=r"data\.min_samples=5.*of 1 draw has 2.*Try data\.min_samples=2"):
         classes(rare, 10, 1, 0, min_samples=5)
 
 

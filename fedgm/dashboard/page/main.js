@@ -12,7 +12,7 @@ function fillSelect(select, options, value) {
   select.value = value;
 }
 
-// The filtered and grouped runs are kept until something that they depend on changes; lines are chosen anew.
+// The filtered and grouped runs are kept until something that they depend on changes; lines are chosen each time.
 let view_ = {key: null};
 let version = 0;
 
