@@ -16,13 +16,16 @@ from fedgm.callback import FedGM
 from fedgm.client.store import ClientStore, require_room
 from fedgm.client.weights import FlatWeights
 from fedgm.config import RunConfig, validate
+from fedgm.data.clients import ClientData
 from fedgm.errors import FedGMError
 from fedgm.files import write_atomically
 from fedgm.lightning import pl
-from fedgm.loop import rounds_done
-from fedgm.process.memory import kept
+from fedgm.loop import FederatedLoop, rounds_done
+from fedgm.process import memory
+from fedgm.ranks import World, leading, losing, world
 from fedgm.rates import require_rates_unset
 from fedgm.server import Plan, ServerRule
+from fedgm.tasks import TaskModule
 from fedgm.tasks.metric import scoreboard
 from fedgm.track import checkpoint, fallback, report, rows, summary
 from fedgm.track.folder import create, identity, locate
@@ -61,10 +64,39 @@ def execute(
     require_rates_unset(config, rule, overrides)
     resolve_mode(config.track.mode)
     folder = locate(cfg, overrides)
+    board = assemble.scoreboard_of(config)
+    static = summary.describe(config, rule, plan, folder, identity(cfg), board)
+    job = Job(config, cfg, rule, plan, folder, static, console, alone, callbacks)
+    others = world()
+    if others is None:
+        return _lead(job)
+    if not alone:
+        raise FedGMError("torchrun and srun start one run: give each run of a multirun or sweep its own")
+    if others.rank > 0:
+        return _follow(job, others)
+    with leading(others):
+        result = _lead(job)
+        others.tell({"summary": result.summary})
+    return result
+
+
+def _follow(job: "Job", others: World) -> RunResult:
+    """The part of a process that is not the first: it trains where the first one says so, and writes nothing."""
+    job.console = Console(quiet=True)
+    word = others.hear()
+    if "train" in word:
+        job.follow(word["train"])
+        word = others.hear()
+    if "failed" in word:
+        raise FedGMError(f"process {others.rank} of {others.size}: the first one failed ({word['failed']})")
+    return RunResult(job.folder, word["summary"])
+
+
+def _lead(job: "Job") -> RunResult:
+    """Find out whether there is something to do, and do it."""
+    config, cfg, folder, static, console = job.config, job.cfg, job.folder, job.static, job.console
     create(folder, config.checkpoint.sync)
     with locked(folder):
-        board = assemble.scoreboard_of(config)
-        static = summary.describe(config, rule, plan, folder, identity(cfg), board)
         if config.rerun:
             _empty(folder)
         if summary.is_damaged(folder):
@@ -81,7 +113,7 @@ def execute(
         ):
             report.closing(console, before, folder)
             return RunResult(folder, before)
-        return Job(config, cfg, rule, plan, folder, static, console, alone, callbacks).run(before)
+        return job.run(before)
 
 
 @dataclass
@@ -148,6 +180,36 @@ class Job:
         start = self._continue_from(before, assemble.build_participation(config, clients).history, store)
         workers = assemble.worker_count(config, self.alone)
         report.headline(self.console, self.static, parameters, workers, self.folder)
+        if others := world():
+            others.tell({"train": str(start) if start else None})
+        trainer, loop, server = self._fit(clients, module, store, start)
+        self.log.require_folder()
+        self.log.ensure_whole()
+        last = min(config.stop_after or config.rounds, config.rounds)
+        if loop.diverged is None and last <= rounds_done(trainer) < config.rounds:
+            return self._conclude("paused", None, loop.initial)
+        if config.eval.point == "average" and loop.diverged is None:  # keep the model that was evaluated
+            weights = FlatWeights(module)
+            x = weights.read()
+            weights.write(x._replace(x=server.average(x.x, config.rounds)))
+        self._save_model(module)
+        early = "a callback stopped it" if rounds_done(trainer) < config.rounds else None
+        status = "diverged" if loop.diverged else "finished"
+        return self._conclude(status, loop.diverged or early, loop.initial)
+
+    def follow(self, start: str | None) -> None:
+        """Train beside the process that keeps the record."""
+        self.log = RoundLog(self.folder / "metrics.jsonl", [], {})
+        clients = assemble.load_federation(self.config)
+        module = assemble.build_module(self.config, clients.facts)
+        store = self._store(sum(p.numel() for p in module.parameters()))
+        self._fit(clients, module, store, Path(start) if start else None)
+
+    def _fit(
+        self, clients: ClientData, module: TaskModule, store: ClientStore | None, start: Path | None
+    ) -> tuple[pl.Trainer, FederatedLoop, FedGM]:
+        """All rounds from ``start``, in this process and in those that share them."""
+        config, workers = self.config, assemble.worker_count(self.config, self.alone)
         title = f"{self.static['algorithm']} seed {config.seed}"
         live = self.console.is_terminal and self.alone
         last = min(config.stop_after or config.rounds, config.rounds)
@@ -167,20 +229,9 @@ class Job:
             saver,
         ]
         trainer = assemble.build_trainer(config, callbacks, workers, self.log.loggers)
-        with kept(config.trainer.keep_memory):  # the data are loaded: what that took has been given back
+        with memory.kept(config.trainer.keep_memory), losing(world()):  # the data have been loaded before
             loop = assemble.fit(config, trainer, module, clients, str(start) if start else None, store)
-        self.log.require_folder()
-        self.log.ensure_whole()
-        if loop.diverged is None and last <= rounds_done(trainer) < config.rounds:
-            return self._conclude("paused", None, loop.initial)
-        if config.eval.point == "average" and loop.diverged is None:  # keep the model that was evaluated
-            weights = FlatWeights(module)
-            x = weights.read()
-            weights.write(x._replace(x=server.average(x.x, config.rounds)))
-        self._save_model(module)
-        early = "a callback stopped it" if rounds_done(trainer) < config.rounds else None
-        status = "diverged" if loop.diverged else "finished"
-        return self._conclude(status, loop.diverged or early, loop.initial)
+        return trainer, loop, server
 
     def _store(self, parameters: int) -> ClientStore | None:
         """Where clients keep their states, if the rule has any; says what that will cost."""
