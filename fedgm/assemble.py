@@ -208,7 +208,9 @@ def build_trainer(
     try:
         return pl.Trainer(
             accelerator=config.trainer.accelerator,
-            devices=per_node if workers > 1 or config.trainer.accelerator == "cpu" else config.trainer.devices,
+            devices=per_node
+            if workers > 1 or config.trainer.accelerator == "cpu"
+            else config.trainer.devices,
             num_nodes=started.nodes if started else 1,
             strategy=strategy,
             precision=config.trainer.precision,  # pyright: ignore[reportArgumentType]

@@ -1,7 +1,5 @@
 """One job from configuration to result: find its folder, skip or continue it, record how it ended."""
 
-import shutil
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
@@ -28,13 +26,13 @@ from fedgm.server import Plan, ServerRule
 from fedgm.tasks import TaskModule
 from fedgm.tasks.metric import scoreboard
 from fedgm.track import checkpoint, fallback, report, rows, summary
-from fedgm.track.folder import create, identity, locate
+from fedgm.track.folder import create, empty, identity, locate
 from fedgm.track.lock import locked
-from fedgm.track.loggers import WandbLogger, build_loggers
+from fedgm.track.opening import round_log
 from fedgm.track.pause import PauseAfter
 from fedgm.track.progress import RoundProgress
 from fedgm.track.roundlog import RoundLog
-from fedgm.track.wandb_run import WandbRecord, in_sweep_agent, resolve_mode
+from fedgm.track.wandb_run import in_sweep_agent, resolve_mode
 from fedgm.workers import StopOnSigterm
 
 
@@ -81,7 +79,7 @@ def execute(
 
 
 def _follow(job: "Job", others: World) -> RunResult:
-    """The part of a process that is not the first: it trains where the first one says so, and writes nothing."""
+    """What the other processes do: they train where the first one says so, and write nothing."""
     job.console = Console(quiet=True)
     word = others.hear()
     if "train" in word:
@@ -98,7 +96,7 @@ def _lead(job: "Job") -> RunResult:
     create(folder, config.checkpoint.sync)
     with locked(folder):
         if config.rerun:
-            _empty(folder)
+            empty(folder)
         if summary.is_damaged(folder):
             note = "summary.json is damaged: the run is continued from its checkpoints, or begun again"
             console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True)
@@ -132,7 +130,7 @@ class Job:
 
     def run(self, before: dict[str, Any]) -> RunResult:
         """Train, and record the end whatever it is."""
-        self.log = _round_log(self.config, self.cfg, self.folder, self.static["hash"])
+        self.log = round_log(self.config, self.cfg, self.folder, self.static["hash"])
         ended = self.static
         try:
             write_atomically(self.folder / "config.yaml", OmegaConf.to_yaml(self.cfg, resolve=True))
@@ -290,33 +288,9 @@ def _skip(
 ) -> RunResult:
     """Report a run that is done; a sweep agent still gets its rows, or its sweep would hold an empty run."""
     if in_sweep_agent():
-        log = _round_log(config, cfg, folder, done["hash"])
+        log = round_log(config, cfg, folder, done["hash"])
         log.ensure_whole()
         log.finish(done, failed=False)
     console.print("already done (rerun=true starts anew):", highlight=False)
     report.closing(console, done, folder)
     return RunResult(folder, done)
-
-
-def _round_log(config: RunConfig, cfg: DictConfig, folder: Path, mark: str) -> RoundLog:
-    """The record of a run, with W&B first among its loggers; nothing is opened yet."""
-    values: Any = OmegaConf.to_container(cfg, resolve=True)
-    again = (
-        f"-{int(time.time())}" if config.rerun else ""
-    )  # W&B keeps the run that is done again under its id
-    run_id = f"{mark[:16]}-{config.seed}{again}"
-    loggers = build_loggers(config.track, folder)
-    if resolve_mode(config.track.mode) != "disabled":
-        loggers.insert(0, WandbLogger(lambda: WandbRecord(config.track, folder, run_id, values)))
-    return RoundLog(folder / "metrics.jsonl", loggers, values, config.checkpoint.sync)
-
-
-def _empty(folder: Path) -> None:
-    """Remove an earlier result, but not the lock that we hold."""
-    for path in folder.iterdir():
-        if path.name == "lock":
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()

@@ -1,7 +1,7 @@
-"""Processes that a cluster has started (torchrun, srun): all of them train, the first one alone keeps the record.
+"""Processes that torchrun or srun has started: all of them train, the first one alone keeps the record.
 
-The first process decides (skip, continue from which checkpoint, begin) and tells the others through the store that
-torch's processes meet in; the run folder is on a disk that all of them see.
+The first process decides (skip, continue from which checkpoint, begin) and tells the others through the store
+that torch's processes meet in; the run folder is on a disk that all of them see.
 """
 
 import json
@@ -44,7 +44,9 @@ class World:
             self.store.wait([key], PATIENCE)
             word = json.loads(self.store.get(key))
         except RuntimeError as error:
-            raise FedGMError(f"the first process of the run cannot be reached ({_first_line(error)})") from None
+            raise FedGMError(
+                f"the first process of the run cannot be reached ({_first_line(error)})"
+            ) from None
         self.said += 1
         return word
 

@@ -66,7 +66,9 @@ class StopOnSigterm(pl.Callback):
         if threading.current_thread() is threading.main_thread():
             environment = getattr(trainer.strategy, "cluster_environment", None)
             outside = environment is not None and environment.creates_processes_externally
-            other = signal.SIG_DFL if outside else signal.SIG_IGN  # torchrun ends each of its processes itself
+            other = (
+                signal.SIG_DFL if outside else signal.SIG_IGN
+            )  # torchrun ends each of its processes itself
             first = trainer.is_global_zero
             signal.signal(signal.SIGTERM, signal.default_int_handler if first else other)
 

@@ -1,4 +1,4 @@
-"""Processes that torchrun or srun has started, on one machine: two groups that meet on the loopback device."""
+"""What torchrun and srun start, on one machine: two groups of processes that meet on the loopback device."""
 
 import os
 import signal
@@ -14,7 +14,8 @@ import fedgm
 
 RUN = (
     "profile=tiny", "track.mode=disabled", "clients.count=6", "clients.per_round=3", "local.unit=steps",
-    "local.epochs=2", "eval.every=5", "eval.train_samples=50", "data.train_samples=600", "data.test_samples=50",
+    "local.epochs=2", "eval.every=5", "eval.train_samples=50", "data.train_samples=600",
+    "data.test_samples=50",
 )  # fmt: skip
 ROOT = Path(__file__).parents[2]
 
@@ -38,9 +39,9 @@ def srun(rank: int, port: int) -> dict[str, str]:
     """What srun --nodes=2 --ntasks-per-node=1 gives to a task."""
     return {
         "SLURM_NTASKS": "2", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NUM_NODES": "2", "SLURM_NNODES": "2",
-        "SLURM_NTASKS_PER_NODE": "1", "SLURM_PROCID": str(rank), "SLURM_LOCALID": "0", "SLURM_NODEID": str(rank),
-        "SLURM_NODELIST": "127.0.0.1", "SLURM_JOB_NAME": "fedgm", "SLURM_JOB_ID": "7", "MASTER_PORT": str(port),
-        "GLOO_SOCKET_IFNAME": "lo",
+        "SLURM_NTASKS_PER_NODE": "1", "SLURM_PROCID": str(rank), "SLURM_LOCALID": "0",
+        "SLURM_NODEID": str(rank), "SLURM_NODELIST": "127.0.0.1", "SLURM_JOB_NAME": "fedgm",
+        "SLURM_JOB_ID": "7", "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo",
     }  # fmt: skip
 
 

@@ -40,7 +40,9 @@ def test_the_environment_switches_it_off():
 def test_the_compiler_is_whole_when_it_is_asked_for():
     # A part of it first: it must not be loaded twice. Then a compiled module, which Lightning must recognise,
     # and the functions that the optimiser keeps from being compiled.
-    program = STEP + """
+    program = (
+        STEP
+        + """
 import torch._dynamo.config
 assert torch._dynamo.config is sys.modules["torch._dynamo.config"] is torch._dynamo.utils.config
 from pytorch_lightning.utilities.compile import OptimizedModule, _maybe_unwrap_optimized
@@ -55,6 +57,7 @@ assert _maybe_unwrap_optimized(compiled) is own
 (3 * p).sum().backward(); sgd.step(); sgd.zero_grad()
 print(compiled(torch.tensor(4.0)).item(), p.tolist())
 """
+    )
     assert answer(program) == "8.0 [-2.0, -2.0]"
 
 
@@ -77,5 +80,7 @@ print(intersection_over_union(*boxes).item(), accuracy.compute().item(), type(fi
 
 @pytest.mark.parametrize("name", ["torchvision", "matplotlib"])
 def test_the_packages_import_as_ever_afterwards(name):
-    program = f"from fedgm.lightning import pl\nimport {name}\nprint({name}.__file__ is not None, {name}.__version__ > '0')"
+    program = (
+        f"from fedgm.lightning import pl\nimport {name} as it\nprint(bool(it.__file__), it.__version__ > '0')"
+    )
     assert answer(program) == "True True"
