@@ -49,6 +49,12 @@ with deferred("torchvision", "matplotlib"):  # for metrics of torchmetrics that 
 from pytorch_lightning.callbacks import Checkpoint  # noqa: E402
 from pytorch_lightning.loggers import Logger  # noqa: E402
 from pytorch_lightning.loops.fit_loop import _FitLoop as FitLoop  # noqa: E402
+from pytorch_lightning.plugins.environments import (  # noqa: E402
+    ClusterEnvironment,
+    LightningEnvironment,
+    SLURMEnvironment,
+    TorchElasticEnvironment,
+)
 from pytorch_lightning.plugins.io import TorchCheckpointIO  # noqa: E402
 from pytorch_lightning.plugins.precision import Precision  # noqa: E402
 from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy  # noqa: E402
@@ -61,14 +67,18 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_only, rank_zero_warn
 
 __all__ = [
     "Checkpoint",
+    "ClusterEnvironment",
     "DDPStrategy",
     "FitLoop",
     "Launcher",
+    "LightningEnvironment",
     "Logger",
     "MisconfigurationException",
     "Precision",
+    "SLURMEnvironment",
     "SingleDeviceStrategy",
     "TorchCheckpointIO",
+    "TorchElasticEnvironment",
     "call_callback_hooks",
     "call_module_hook",
     "is_overridden",

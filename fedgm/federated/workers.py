@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from fedgm.errors import FedGMError
+from fedgm.federated.ranks import is_lost
 from fedgm.lightning import DDPStrategy, Launcher, pl
 
 PR_SET_PDEATHSIG = 1
@@ -45,11 +46,12 @@ class FederatedDDP(DDPStrategy):
             torch.distributed.broadcast(tensor.data, src=0)
 
     def _configure_launcher(self) -> None:
-        """Fork locally; where a cluster has started the processes, Lightning's own way."""
-        if self.cluster_environment is not None and self.cluster_environment.creates_processes_externally:
-            super()._configure_launcher()
-        else:
-            self._launcher = ForkLauncher(self)
+        """Fork locally; processes that a cluster has started need no launcher.
+
+        Lightning's own would set the number of threads from that of the cores, and with it other last bits.
+        """
+        assert self.cluster_environment is not None
+        self._launcher = None if self.cluster_environment.creates_processes_externally else ForkLauncher(self)
 
 
 class StopOnSigterm(pl.Callback):
@@ -62,8 +64,13 @@ class StopOnSigterm(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Take the place of Lightning's handler; Lightning restores the one before itself at the end."""
         if threading.current_thread() is threading.main_thread():
+            environment = getattr(trainer.strategy, "cluster_environment", None)
+            outside = environment is not None and environment.creates_processes_externally
+            other = (
+                signal.SIG_DFL if outside else signal.SIG_IGN
+            )  # torchrun ends each of its processes itself
             first = trainer.is_global_zero
-            signal.signal(signal.SIGTERM, signal.default_int_handler if first else signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.default_int_handler if first else other)
 
 
 class ForkLauncher(Launcher):
@@ -119,7 +126,7 @@ class ForkLauncher(Launcher):
     def _lost_worker(self, error: RuntimeError) -> str:
         """Which worker's end broke the exchange that failed here, in words; empty if none did."""
         deadline = time.monotonic() + PATIENCE
-        while _is_lost(error) and time.monotonic() < deadline:
+        while is_lost(error) and time.monotonic() < deadline:
             for rank, child in enumerate(self._children, start=1):
                 ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
                 if ended is None or (ended.si_code == os.CLD_EXITED and ended.si_status == LOST):
@@ -162,7 +169,7 @@ def _work(
     except FedGMError as error:
         print(f"error: {error}", file=sys.stderr)
     except BaseException as error:
-        if _is_lost(error):
+        if is_lost(error):
             code = LOST
         else:
             traceback.print_exc()
@@ -170,9 +177,3 @@ def _work(
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
-
-
-def _is_lost(error: BaseException) -> bool:
-    """Whether an exchange failed because another worker has ended; gloo has no type of its own for it."""
-    words = ("gloo", "connection closed by peer", "connection reset", "broken pipe", "connection refused")
-    return isinstance(error, RuntimeError) and any(word in str(error).lower() for word in words)

@@ -20,8 +20,9 @@ from fedgm.draws import derive
 from fedgm.errors import ClashError, require, require_fits
 from fedgm.federated.cohort import ClientParts, RoundSettings
 from fedgm.federated.loop import FederatedLoop
+from fedgm.federated.ranks import world
 from fedgm.federated.workers import FederatedDDP
-from fedgm.lightning import Checkpoint, Logger, MisconfigurationException, pl
+from fedgm.lightning import Checkpoint, LightningEnvironment, Logger, MisconfigurationException, pl
 from fedgm.participation import ClientFacts, Participation
 from fedgm.participation.normalize import NEEDS_UNIFORM_MEAN, effective_steps
 from fedgm.schedule import Plan, Schedule
@@ -186,6 +187,10 @@ def build_upload(config: RunConfig) -> UploadRule:
 def worker_count(config: RunConfig, alone: bool) -> int:
     """``auto`` is every core for a run on its own, one where runs stand side by side; never idle workers."""
     asked = config.trainer.workers
+    if started := world():
+        allowed = f"auto: torchrun or srun has started {started.size} processes"
+        require(asked in ("auto", started.size), "trainer.workers", asked, allowed, "trainer.workers=auto")
+        return started.size
     if asked == "auto":
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         asked = cores if alone and config.trainer.accelerator == "cpu" else 1
@@ -198,16 +203,25 @@ def build_trainer(
     """Lightning's Trainer with everything off that belongs to us: checkpoints, progress."""
     torch.set_num_threads(config.trainer.threads)
     strategy: Any = FederatedDDP() if workers > 1 else "auto"
+    started, per_node = world(), workers
+    plugins: list[Any] = [AtomicCheckpointIO(config.checkpoint.sync)]
+    if started is not None:
+        per_node = workers // started.nodes
+    elif workers > 1:  # our own forks, also inside a SLURM job that srun has not multiplied
+        plugins.append(LightningEnvironment())
     try:
         return pl.Trainer(
             accelerator=config.trainer.accelerator,
-            devices=workers if workers > 1 or config.trainer.accelerator == "cpu" else config.trainer.devices,
+            devices=per_node
+            if workers > 1 or config.trainer.accelerator == "cpu"
+            else config.trainer.devices,
+            num_nodes=started.nodes if started else 1,
             strategy=strategy,
             precision=config.trainer.precision,  # pyright: ignore[reportArgumentType]
             max_epochs=config.rounds,
             gradient_clip_val=config.local.clip,
             callbacks=callbacks,
-            plugins=[AtomicCheckpointIO(config.checkpoint.sync)],
+            plugins=plugins,
             logger=list(loggers) or False,
             log_every_n_steps=1,
             enable_checkpointing=any(isinstance(c, Checkpoint) for c in callbacks),

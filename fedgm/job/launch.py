@@ -1,7 +1,5 @@
 """One job from configuration to result: find its folder, skip or continue it, record how it ended."""
 
-import shutil
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
@@ -14,26 +12,29 @@ from rich.console import Console
 from fedgm.client.store import ClientStore, require_room
 from fedgm.client.weights import FlatWeights
 from fedgm.config import RunConfig, validate
+from fedgm.data.clients import ClientData
 from fedgm.errors import FedGMError
 from fedgm.federated.callback import FedGM
-from fedgm.federated.loop import rounds_done
+from fedgm.federated.loop import FederatedLoop, rounds_done
+from fedgm.federated.ranks import World, leading, losing, world
 from fedgm.federated.workers import StopOnSigterm
 from fedgm.files import write_atomically
 from fedgm.job import assemble
 from fedgm.job.rates import require_rates_unset
 from fedgm.lightning import pl
-from fedgm.process.memory import kept
+from fedgm.process import memory
 from fedgm.schedule import Plan
 from fedgm.server import ServerRule
+from fedgm.tasks import TaskModule
 from fedgm.tasks.metric import scoreboard
 from fedgm.track import checkpoint, fallback, report, rows, summary
-from fedgm.track.folder import create, identity, locate
+from fedgm.track.folder import create, empty, identity, locate
 from fedgm.track.lock import locked
-from fedgm.track.loggers import WandbLogger, build_loggers
+from fedgm.track.opening import round_log
 from fedgm.track.pause import PauseAfter
 from fedgm.track.progress import RoundProgress
 from fedgm.track.roundlog import RoundLog
-from fedgm.track.wandb_run import WandbRecord, in_sweep_agent, resolve_mode
+from fedgm.track.wandb_run import in_sweep_agent, resolve_mode
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,41 @@ def execute(
     require_rates_unset(config, rule, overrides)
     resolve_mode(config.track.mode)
     folder = locate(cfg, overrides)
+    board = assemble.scoreboard_of(config)
+    static = summary.describe(config, rule, plan, folder, identity(cfg), board)
+    job = Job(config, cfg, rule, plan, folder, static, console, alone, callbacks)
+    others = world()
+    if others is None:
+        return _lead(job)
+    if not alone:
+        raise FedGMError("torchrun and srun start one run: give each run of a multirun or sweep its own")
+    if others.rank > 0:
+        return _follow(job, others)
+    with leading(others):
+        result = _lead(job)
+        others.tell({"summary": result.summary})
+    return result
+
+
+def _follow(job: "Job", others: World) -> RunResult:
+    """What the other processes do: they train where the first one says so, and write nothing."""
+    job.console = Console(quiet=True)
+    word = others.hear()
+    if "train" in word:
+        job.follow(word["train"])
+        word = others.hear()
+    if "failed" in word:
+        raise FedGMError(f"process {others.rank} of {others.size}: the first one failed ({word['failed']})")
+    return RunResult(job.folder, word["summary"])
+
+
+def _lead(job: "Job") -> RunResult:
+    """Find out whether there is something to do, and do it."""
+    config, cfg, folder, static, console = job.config, job.cfg, job.folder, job.static, job.console
     create(folder, config.checkpoint.sync)
     with locked(folder):
-        board = assemble.scoreboard_of(config)
-        static = summary.describe(config, rule, plan, folder, identity(cfg), board)
         if config.rerun:
-            _empty(folder)
+            empty(folder)
         if summary.is_damaged(folder):
             note = "summary.json is damaged: the run is continued from its checkpoints, or begun again"
             console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True)
@@ -82,7 +112,7 @@ def execute(
         ):
             report.closing(console, before, folder)
             return RunResult(folder, before)
-        return Job(config, cfg, rule, plan, folder, static, console, alone, callbacks).run(before)
+        return job.run(before)
 
 
 @dataclass
@@ -101,7 +131,7 @@ class Job:
 
     def run(self, before: dict[str, Any]) -> RunResult:
         """Train, and record the end whatever it is."""
-        self.log = _round_log(self.config, self.cfg, self.folder, self.static["hash"])
+        self.log = round_log(self.config, self.cfg, self.folder, self.static["hash"])
         ended = self.static
         try:
             write_atomically(self.folder / "config.yaml", OmegaConf.to_yaml(self.cfg, resolve=True))
@@ -149,6 +179,36 @@ class Job:
         start = self._continue_from(before, assemble.build_participation(config, clients).history, store)
         workers = assemble.worker_count(config, self.alone)
         report.headline(self.console, self.static, parameters, workers, self.folder)
+        if others := world():
+            others.tell({"train": str(start) if start else None})
+        trainer, loop, server = self._fit(clients, module, store, start)
+        self.log.require_folder()
+        self.log.ensure_whole()
+        last = min(config.stop_after or config.rounds, config.rounds)
+        if loop.diverged is None and last <= rounds_done(trainer) < config.rounds:
+            return self._conclude("paused", None, loop.initial)
+        if config.eval.point == "average" and loop.diverged is None:  # keep the model that was evaluated
+            weights = FlatWeights(module)
+            x = weights.read()
+            weights.write(x._replace(x=server.average(x.x, config.rounds)))
+        self._save_model(module)
+        early = "a callback stopped it" if rounds_done(trainer) < config.rounds else None
+        status = "diverged" if loop.diverged else "finished"
+        return self._conclude(status, loop.diverged or early, loop.initial)
+
+    def follow(self, start: str | None) -> None:
+        """Train beside the process that keeps the record."""
+        self.log = RoundLog(self.folder / "metrics.jsonl", [], {})
+        clients = assemble.load_federation(self.config)
+        module = assemble.build_module(self.config, clients.facts)
+        store = self._store(sum(p.numel() for p in module.parameters()))
+        self._fit(clients, module, store, Path(start) if start else None)
+
+    def _fit(
+        self, clients: ClientData, module: TaskModule, store: ClientStore | None, start: Path | None
+    ) -> tuple[pl.Trainer, FederatedLoop, FedGM]:
+        """All rounds from ``start``, in this process and in those that share them."""
+        config, workers = self.config, assemble.worker_count(self.config, self.alone)
         title = f"{self.static['algorithm']} seed {config.seed}"
         live = self.console.is_terminal and self.alone
         last = min(config.stop_after or config.rounds, config.rounds)
@@ -168,20 +228,9 @@ class Job:
             saver,
         ]
         trainer = assemble.build_trainer(config, callbacks, workers, self.log.loggers)
-        with kept(config.trainer.keep_memory):  # the data are loaded: what that took has been given back
+        with memory.kept(config.trainer.keep_memory), losing(world()):  # the data have been loaded before
             loop = assemble.fit(config, trainer, module, clients, str(start) if start else None, store)
-        self.log.require_folder()
-        self.log.ensure_whole()
-        if loop.diverged is None and last <= rounds_done(trainer) < config.rounds:
-            return self._conclude("paused", None, loop.initial)
-        if config.eval.point == "average" and loop.diverged is None:  # keep the model that was evaluated
-            weights = FlatWeights(module)
-            x = weights.read()
-            weights.write(x._replace(x=server.average(x.x, config.rounds)))
-        self._save_model(module)
-        early = "a callback stopped it" if rounds_done(trainer) < config.rounds else None
-        status = "diverged" if loop.diverged else "finished"
-        return self._conclude(status, loop.diverged or early, loop.initial)
+        return trainer, loop, server
 
     def _store(self, parameters: int) -> ClientStore | None:
         """Where clients keep their states, if the rule has any; says what that will cost."""
@@ -240,33 +289,9 @@ def _skip(
 ) -> RunResult:
     """Report a run that is done; a sweep agent still gets its rows, or its sweep would hold an empty run."""
     if in_sweep_agent():
-        log = _round_log(config, cfg, folder, done["hash"])
+        log = round_log(config, cfg, folder, done["hash"])
         log.ensure_whole()
         log.finish(done, failed=False)
     console.print("already done (rerun=true starts again):", highlight=False)
     report.closing(console, done, folder)
     return RunResult(folder, done)
-
-
-def _round_log(config: RunConfig, cfg: DictConfig, folder: Path, mark: str) -> RoundLog:
-    """The record of a run, with W&B first among its loggers; nothing is opened yet."""
-    values: Any = OmegaConf.to_container(cfg, resolve=True)
-    again = (
-        f"-{int(time.time())}" if config.rerun else ""
-    )  # W&B keeps the run that is done again under its id
-    run_id = f"{mark[:16]}-{config.seed}{again}"
-    loggers = build_loggers(config.track, folder)
-    if resolve_mode(config.track.mode) != "disabled":
-        loggers.insert(0, WandbLogger(lambda: WandbRecord(config.track, folder, run_id, values)))
-    return RoundLog(folder / "metrics.jsonl", loggers, values, config.checkpoint.sync)
-
-
-def _empty(folder: Path) -> None:
-    """Remove an earlier result, but not the lock that we hold."""
-    for path in folder.iterdir():
-        if path.name == "lock":
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()

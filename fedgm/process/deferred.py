@@ -1,8 +1,8 @@
 """Packages that others import and a run does not need: they load when somebody asks for them.
 
 Lightning imports torchmetrics, which imports torchvision and matplotlib for metrics that no run calls; and
-every step of a torch optimiser imports ``torch._dynamo`` (with it sympy) to tell a compiler that may never come
-about a graph break. Together that is more than half of the CPU time of a run's imports.
+every step of a torch optimiser imports ``torch._dynamo`` (with it sympy) to tell a compiler that may never
+come about a graph break. Together that is more than half of the CPU time of a run's imports.
 ``FEDGM_EAGER_IMPORTS=1`` imports everything at once.
 """
 
@@ -27,6 +27,7 @@ class Later:
         self._owner, self._module, self._resolve = owner, module, resolve
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the call gives, or will give."""
         # Called while an import goes on it is a decorator, or makes one: the result can wait, too.
         return self._owner.give(self._module, lambda: self._resolve()(*args, **kwargs))
 
@@ -85,7 +86,7 @@ class Deferral(MetaPathFinder, Loader):
 
 @contextmanager
 def deferred(*packages: str) -> Generator[None]:
-    """Imports of ``packages`` inside the block load nothing; those that are loaded already stay as they are."""
+    """Imports of ``packages`` inside the block load nothing; those loaded already stay as they are."""
     wanted = [] if os.environ.get(EAGER) else [name for name in packages if name not in sys.modules]
     finder = Deferral(wanted)
     sys.meta_path.insert(0, finder)
@@ -103,7 +104,7 @@ class _Dynamo(ModuleType):
 
     def __init__(self) -> None:
         super().__init__(DYNAMO)
-        self.__path__: list[str] = []
+        self.__path__ = list[str]()
         self.graph_break = _nothing
         self.disable = _disable
         self.trace_rules = SimpleNamespace(clear_lru_cache=_nothing)

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,17 @@ def create(folder: Path, sync: bool = False) -> None:
             f"output_dir: {folder} cannot be written ({reason}). "
             "Allowed: a folder that you may write to. Try output_dir=DIR with another folder."
         ) from None
+
+
+def empty(folder: Path) -> None:
+    """Remove an earlier result, but not the lock that we hold."""
+    for path in folder.iterdir():
+        if path.name == "lock":
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def write_json(path: Path, value: Any, sync: bool = False) -> None:

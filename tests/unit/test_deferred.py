@@ -80,5 +80,7 @@ print(intersection_over_union(*boxes).item(), accuracy.compute().item(), type(fi
 
 @pytest.mark.parametrize("name", ["torchvision", "matplotlib"])
 def test_the_packages_import_as_ever_afterwards(name):
-    program = f"from fedgm.lightning import pl\nimport {name}\nprint({name}.__file__ is not None, {name}.__version__ > '0')"
+    program = (
+        f"from fedgm.lightning import pl\nimport {name} as it\nprint(bool(it.__file__), it.__version__ > '0')"
+    )
     assert answer(program) == "True True"

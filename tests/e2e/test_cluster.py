@@ -1,0 +1,110 @@
+"""What torchrun and srun start, on one machine: two groups of processes that meet on the loopback device."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import TINY, read_summary, result
+
+import fedgm
+
+RUN = (
+    "profile=tiny", "track.mode=disabled", "clients.count=6", "clients.per_round=3", "local.unit=steps",
+    "local.epochs=2", "eval.every=5", "eval.train_samples=50", "data.train_samples=600",
+    "data.test_samples=50",
+)  # fmt: skip
+ROOT = Path(__file__).parents[2]
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def torchrun(rank: int, port: int) -> dict[str, str]:
+    """What torchrun --nnodes=2 --nproc-per-node=1 gives to the process of a node."""
+    return {
+        "TORCHELASTIC_RUN_ID": "none", "RANK": str(rank), "LOCAL_RANK": "0", "GROUP_RANK": str(rank),
+        "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+        "GLOO_SOCKET_IFNAME": "lo",
+    }  # fmt: skip
+
+
+def srun(rank: int, port: int) -> dict[str, str]:
+    """What srun --nodes=2 --ntasks-per-node=1 gives to a task."""
+    return {
+        "SLURM_NTASKS": "2", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NUM_NODES": "2", "SLURM_NNODES": "2",
+        "SLURM_NTASKS_PER_NODE": "1", "SLURM_PROCID": str(rank), "SLURM_LOCALID": "0",
+        "SLURM_NODEID": str(rank), "SLURM_NODELIST": "127.0.0.1", "SLURM_JOB_NAME": "fedgm",
+        "SLURM_JOB_ID": "7", "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo",
+    }  # fmt: skip
+
+
+def start(commands, home, environment, *words):
+    port = free_port()
+    return [commands.start(home, *RUN, *words, **environment(rank, port)) for rank in (0, 1)]
+
+
+@pytest.mark.parametrize("environment", [torchrun, srun])
+def test_two_nodes_are_one_process_bit_for_bit_and_one_writes(commands, tmp_path, environment):
+    first, second = start(commands, tmp_path / "out", environment, "rounds=3")
+    assert (first.wait(), second.wait()) == (0, 0), first.text + second.text
+    fedgm.run([*RUN, "trainer.workers=1", "rounds=3", f"output_dir={tmp_path / 'reference'}"])
+    assert result(tmp_path / "out") == result(tmp_path / "reference")
+    assert "workers 2" in first.words
+    assert second.text == ""
+    again = start(commands, tmp_path / "out", environment, "rounds=3")
+    assert [command.wait() for command in again] == [0, 0]
+    assert "already done" in again[0].text
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_process_ends_the_other_and_the_run_continues(commands, tmp_path, victim):
+    ranks = start(commands, tmp_path / "out", torchrun, "rounds=40")
+    ranks[0].until_row(2)
+    os.kill(ranks[victim].pid, signal.SIGKILL)
+    other = ranks[1 - victim]
+    assert other.wait() == 1, other.text
+    assert "another process of this run has ended" in other.words
+    assert "the same command continues" in other.words
+    assert "Traceback" not in other.text
+    if victim == 1:
+        assert read_summary(tmp_path / "out")["status"] == "failed"
+        ranks = start(commands, tmp_path / "out", torchrun, "rounds=40")
+        assert [command.wait() for command in ranks] == [0, 0], ranks[0].text
+        assert "continuing after round" in ranks[0].words
+        fedgm.run([*RUN, "trainer.workers=1", "rounds=40", f"output_dir={tmp_path / 'reference'}"])
+        assert result(tmp_path / "out") == result(tmp_path / "reference")
+
+
+def test_what_cannot_be_is_refused_by_every_rank(commands, tmp_path):
+    ranks = start(commands, tmp_path / "out", torchrun, "rounds=2", "trainer.workers=3")
+    assert ranks[0].wait() == 2, ranks[0].text
+    assert "torchrun or srun has started 2 processes" in ranks[0].words
+    assert ranks[1].wait() != 0
+    assert "the first one failed" in ranks[1].words
+
+
+@pytest.mark.slow
+def test_torchrun_itself_with_two_agents(tmp_path):
+    port, out = free_port(), tmp_path / "out"
+    agents = [
+        subprocess.Popen(
+            [
+                sys.executable, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1",
+                f"--node-rank={node}", "--rdzv-backend=static", "--master-addr=127.0.0.1",
+                f"--master-port={port}", "run.py", *RUN, "rounds=3", f"output_dir={out}",
+            ],
+            cwd=ROOT, env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"}, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for node in (0, 1)
+    ]  # fmt: skip
+    assert [agent.wait(timeout=300) for agent in agents] == [0, 0]
+    fedgm.run([*RUN, *TINY, "rounds=3", f"output_dir={tmp_path / 'reference'}"])
+    assert result(out) == result(tmp_path / "reference")
