@@ -15,11 +15,12 @@ from fedgm import assemble
 from fedgm.callback import FedGM
 from fedgm.client.store import ClientStore, require_room
 from fedgm.client.weights import FlatWeights
-from fedgm.config import RunConfig, validate
+from fedgm.config import RunConfig
 from fedgm.errors import FedGMError
 from fedgm.files import write_atomically
 from fedgm.lightning import pl
 from fedgm.loop import rounds_done
+from fedgm.precheck import require_sound
 from fedgm.rates import require_rates_unset
 from fedgm.server import Plan, ServerRule
 from fedgm.tasks.metric import scoreboard
@@ -55,7 +56,7 @@ def execute(
     callbacks: Sequence[pl.Callback] = (),
 ) -> RunResult:
     """Run the job, continue it, or report that it is done; ``alone`` is False in a multirun."""
-    config = validate(cfg)
+    config = require_sound(cfg)
     rule, plan = assemble.build_server(config)
     require_rates_unset(config, rule, overrides)
     resolve_mode(config.track.mode)

@@ -107,7 +107,7 @@ def test_the_table_above_has_every_range_of_the_schema():
     checks = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
     guarded = set()
     for call in checks:
-        place = {"_at_least": 0, "_positive": 0, "_one_of": 0, "require": 1}.get(call.func.id)
+        place = {"at_least": 0, "positive": 0, "one_of": 0, "require": 1}.get(call.func.id)
         if place is not None and isinstance(call.args[place], ast.Constant):
             guarded.add(call.args[place].value)
     assert len(guarded) > 20
