@@ -8,17 +8,19 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
 
 from fedgm.client.rule import ClientRule
 from fedgm.client.store import Store
 from fedgm.cohort import ClientParts, RoundSettings
 from fedgm.config import RunConfig
 from fedgm.data.clients import ClientData, Evaluation, Source, local_steps
+from fedgm.data.federation import Federation
 from fedgm.draws import derive
 from fedgm.errors import ConfigError, require
 from fedgm.lightning import Checkpoint, Logger, MisconfigurationException, pl
 from fedgm.loop import FederatedLoop
+from fedgm.models.pretrained import build_net, require_weights
+from fedgm.models.single import fit_batches
 from fedgm.participation import Participation
 from fedgm.participation.normalize import NEEDS_UNIFORM_MEAN, effective_steps
 from fedgm.parts import build, check, target_of
@@ -54,6 +56,7 @@ def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     scoreboard_of(config)
     check(config.task, "task", given={"net", "optimizer", "channels_last"})
     check(config.model, "model", given=set(task.model_needs))
+    require_weights(config.model)
     local = config.local
     check(local.optimizers[local.optimizer], f"local.optimizers.{local.optimizer}", given={"params"})
     return rule, plan
@@ -145,7 +148,7 @@ def build_module(config: RunConfig, facts: Mapping[str, Any]) -> TaskModule:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(config.seed, "init"))
         given = {name: facts[name] for name in task.model_needs}
-        net: nn.Module = build(config.model, "model", kind=nn.Module, **given)
+        net = build_net(config.model, given)
     layout = bool(config.model["channels_last"])
     return build(config.task, "task", net=net, optimizer=optimizer, channels_last=layout)
 
@@ -238,6 +241,8 @@ def fit(
         eval_point=config.eval.point,
         keep=config.local.state == "keep",
     )
+    if isinstance(data, Federation) and isinstance(module, TaskModule):
+        data = fit_batches(module.net, data, config.model.get("norm"), config.data.min_samples)
     parts = ClientParts(build_rule(config), build_upload(config), store)
     loop = FederatedLoop(trainer, data, build_participation(config, data), settings, parts)
     trainer.fit_loop = loop
