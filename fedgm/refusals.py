@@ -36,6 +36,9 @@ def explained(error: Exception, words: Sequence[str], schema: type, compose: Com
     key, value = _key(word), word.partition("=")[2]
     if isinstance(error, ConfigError):
         return error
+    if "Config group override must be" in str(error):
+        word = next((other for other in words if _is_choice(other, schema)), word)
+        return ConfigError(_key(word), word.partition("=")[2], "the name of an option", "--help")
     if isinstance(error, OverrideParseException) or not key:
         bad = next((other for other in words if not _key(other)), " ".join(words))
         told = word or str(getattr(error, "override", None) or bad)
@@ -125,6 +128,13 @@ def _kind(schema: type, key: str) -> tuple[Any, bool]:
         inner = [kind for kind in get_args(found) if kind is not type(None)]
         return get_origin(inner[0]) or inner[0], True
     return get_origin(found) or found, False
+
+
+def _is_choice(word: str, schema: type) -> bool:
+    """Whether it chooses an option of a group by something that is no name."""
+    key, _, value = word.partition("=")
+    plain = re.fullmatch(r"[A-Za-z_][\w./-]*", value) and value not in ("null", "true", "false")
+    return "." not in key and not plain and _kind(schema, _key(word))[0] not in WORDS
 
 
 def _known(words: Sequence[str], compose: Compose) -> list[str]:

@@ -57,7 +57,7 @@ def test_a_damaged_file_is_told_alike(torch_home):
 
 def test_unknown_weights_are_answered_with_those_that_there_are(tmp_path):
     words = ("profile=tiny", "track.mode=disabled", "model=mobilenet", "model.weights=IMAGENET1K_V9")
-    with pytest.raises(ConfigError, match="model.weights=IMAGENET1K_V9") as caught:
+    with pytest.raises(ConfigError, match=r"model\.weights=IMAGENET1K_V9") as caught:
         fedgm.run([*words, f"output_dir={tmp_path}"])
     assert caught.value.allowed == "null or one of IMAGENET1K_V1, DEFAULT"
     assert caught.value.hint == "model.weights=IMAGENET1K_V1"

@@ -74,7 +74,7 @@ def test_sizes_that_leave_one_image_alone_are_refused(batch, key, hint):
 def test_a_client_with_one_image_is_refused():
     data = federation()
     one = Federation(data.images, type("One", (), {"count": 1, "size": lambda self, c: 1})(), Batching(4))
-    with pytest.raises(ConfigError, match="data.min_samples=1") as caught:
+    with pytest.raises(ConfigError, match=r"data\.min_samples=1") as caught:
         fit_batches(resnet(18, 8, "batch"), one, None, 1)
     assert caught.value.hint == "data.min_samples=2"
 
