@@ -1,6 +1,7 @@
 """The ``fedgm`` command: every tool is imported when it is called, so that --help answers at once."""
 
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -48,7 +49,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command."""
         if cmd_name not in COMMANDS:
-            return None
+            meant = get_close_matches(cmd_name, COMMANDS, n=1) or ["--help"]
+            ctx.fail(f"{cmd_name}: expected one of {', '.join(COMMANDS)}. Try fedgm {meant[0]}")
         module, name = COMMANDS[cmd_name][0].split(":")
         found = getattr(import_module(module), name)
         ready()

@@ -57,8 +57,12 @@ def _require_time(config: RunConfig) -> None:
         "rounds": (rounds, 70),
         "clients.per_round": (c.per_round, 5),
         "participation.epochs" if drawn else "local.epochs": (amount, "[1,6]" if drawn else 3),
-        "data.client_samples": (data.client_samples or 1, 100),
     }
+    if per_epoch > max(rounds, c.per_round, amount):
+        name = "data.client_samples" if data.client_samples else "data.train_samples"
+        sizes = {
+            name: (data.client_samples or data.train_samples or 0, 100 if data.client_samples else 10_000)
+        }
     key = max(sizes, key=lambda name: sizes[name][0])
     seconds = steps * STEP
     allowed = f"at most {_time(LONGEST)}: {steps:.3g} local steps take {_time(seconds)} or more"

@@ -14,6 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fedgm import config
 from fedgm.errors import ConfigError, FedGMError, RunLockedError
+from fedgm.refusals import ERRORS
 from fedgm.starting import ready
 
 FULL = "HYDRA_FULL_ERROR"  # set by a user: Hydra's own traceback
@@ -81,7 +82,7 @@ def main() -> None:
         hydra.main(version_base="1.3", config_path=str(config.conf_dir()), config_name="config")(task)()
     except KeyboardInterrupt:  # between two jobs, or while the result is drawn
         raise SystemExit(130) from None
-    except (HydraException, OmegaConfBaseException, ValueError) as error:
+    except ERRORS as error:
         words = [word for word in sys.argv[1:] if not word.startswith("-")]
         if full or not _is_refusal(error):
             raise
@@ -90,8 +91,8 @@ def main() -> None:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Whether Hydra found fault with the words: a ValueError may be anybody's, so it must come from Hydra."""
-    if not isinstance(error, ValueError) or isinstance(error, OmegaConfBaseException):
+    """Whether Hydra found fault with the words: others may be anybody's, so they must come from Hydra."""
+    if isinstance(error, HydraException | OmegaConfBaseException):
         return True
     last = error.__traceback__
     while last is not None and last.tb_next is not None:

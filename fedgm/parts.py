@@ -36,7 +36,7 @@ def build(
     extra |= {name: value for name, value in (offer or {}).items() if name in wanted}
     values = {k: v for k, v in node.items() if k not in NOT_PARAMETERS or k in wanted}
     for name, value in node.items():
-        if isinstance(value, Mapping) and "_target_" in value:
+        if name in values and isinstance(value, Mapping) and "_target_" in value:
             inner = _target(node, key)[2].get(name)
             extra[name] = build(values.pop(name), f"{key}.{name}", offer, _part(inner))
     # Partial, then called here: Hydra would copy what is passed through it, and wrap what is raised.

@@ -13,8 +13,8 @@ from omegaconf.errors import OmegaConfBaseException, ValidationError
 
 from fedgm.errors import ConfigError
 
-# What composing a command line can raise. ValueError: Hydra checks some words no further.
-ERRORS = (HydraException, OmegaConfBaseException, ValueError)
+# What composing a command line can raise. The last three: Hydra checks some words no further.
+ERRORS = (HydraException, OmegaConfBaseException, ValueError, TypeError, AttributeError)
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word", list: "a list [...]"}
 EXAMPLES = {int: "1", float: "0.5", bool: "true", str: "name", list: "[]"}
 Compose = Callable[[Sequence[str]], DictConfig]
@@ -71,7 +71,9 @@ def unknown_key(key: str, value: object, known: Iterable[str]) -> ConfigError:
         key = parent  # what is missing is further up
     start = f"{parent}." if parent else ""
     siblings = {start + name.removeprefix(start).split(".")[0] for name in names if name.startswith(start)}
-    meant = near(key, sorted(siblings)) or near(key, [name for name in names if name != parent])
+    same = [name for name in names if name.rpartition(".")[2] == key and not name.startswith("paper_")]
+    others = [name for name in names if name != parent]
+    meant = next(iter(same), None) or near(key, sorted(siblings)) or near(key, others)
     inside = f"a key of {parent}" if parent else "a key of the configuration"
     listed = ", ".join(sorted(name.removeprefix(start) for name in siblings))
     hint = f"{meant}={value}" if meant else "--cfg job, which prints all keys"
@@ -163,7 +165,7 @@ def _culprit(error: Exception, words: Sequence[str]) -> str:
         return next((word for word in words if _key(word) == group), "")
     for wanted in (lambda word: word, _key):
         for word in words:
-            if wanted(word) and re.search(rf"(?<![\w.]){re.escape(wanted(word))}(?![\w.])", text):
+            if wanted(word) and re.search(rf"(?<![\w./]){re.escape(wanted(word))}(?![\w./])", text):
                 return word
     return words[0] if len(words) == 1 else ""
 

@@ -20,8 +20,8 @@ from fedgm.errors import ConfigError, FedGMError
 # take any command line from the folder.
 TRUSTED = (
     "fedgm.server", "fedgm.schedule", "fedgm.schedules", "fedgm.participation", "fedgm.client",
-    "fedgm.upload", "fedgm.tasks", "fedgm.models", "fedgm.data", "torch.optim", "torch.nn", "torchvision.models",
-    "pytorch_lightning.callbacks", "pytorch_lightning.loggers",
+    "fedgm.upload", "fedgm.tasks", "fedgm.models", "fedgm.data", "torch.optim", "torch.nn",
+    "torchvision.models", "pytorch_lightning.callbacks", "pytorch_lightning.loggers",
 )  # fmt: skip
 # Where a part is built, and compared with its protocol before it is called. Elsewhere a target would be built
 # without: there only what trust= admits.
