@@ -7,9 +7,9 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "e2e")]
 
-from commands import Commands
-from fuzzer import Fuzzer, cases_of, fuzz
-from kills import storm
+from commands import Commands  # noqa: E402
+from fuzzer import Fuzzer, cases_of, fuzz  # noqa: E402
+from kills import storm  # noqa: E402
 
 QUICK, ALL, KILLS = 40, 1000, 100
 SECONDS = 60  # of the quick part, however slow the machine

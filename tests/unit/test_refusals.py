@@ -74,7 +74,7 @@ ENDLESS = {
      "data.partition=virtual"): ("participation.concurrency", "draws take 1.16 days"),
     ("data.resolution=1000000",): ("data.resolution", "TiB or more"),
     ("data.train_samples=1000000000000",): ("data.train_samples", "years or more"),
-    ("data.train_samples=1000000000",): ("data.train_samples", "GiB or more"),
+    ("data.train_samples=500000000",): ("data.train_samples", "GiB or more"),
     ("data.source.classes=1000000",): ("data.source.classes", "2 to 300"),
     ("data.source.classes=1000000", "data.train_samples=1000000", "data.test_samples=1000000",
      "model=vgg11", "model.width=512"): ("data.source.classes", "a model of 4,"),
