@@ -64,10 +64,10 @@ def _parameters(config: RunConfig) -> int:
     wanted = inspect.signature(target_of(config.model, "model")).parameters
     classes: Any = config.data.source.get("classes", 10)
     given = {"num_classes": classes, "vocabulary": 256, "block": config.data.source.get("block", 64)}
-    given = {name: value for name, value in given.items() if name in wanted and isinstance(value, int)}
+    known: dict[str, Any] = {k: v for k, v in given.items() if k in wanted and isinstance(v, int)}
     try:
         with torch.random.fork_rng(devices=[]), torch.device("meta"):
-            net: Any = build(config.model, "model", **given)
+            net: Any = build(config.model, "model", **known)
             return sum(p.numel() for p in net.parameters())
     except FedGMError:
         raise

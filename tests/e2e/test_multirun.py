@@ -1,4 +1,4 @@
-"""Multiruns side by side: a job that another process holds is busy, a wrong one refused, each has its picture."""
+"""Multiruns side by side: a job that another process holds is busy, a wrong one refused."""
 
 from commands import TINY, run_folder
 
