@@ -5,9 +5,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from hydra.errors import HydraException
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from fedgm import config
 from fedgm.errors import ConfigError
@@ -128,11 +126,11 @@ def test_the_hint_for_few_clients_fits_them():
         ("rounds=2.5", "rounds"),
         ("data.resolution=big", "data.resolution"),
         ("local.epoch=3", "epoch"),
-        ("algorithm=fedfoo", "fedgm"),  # Hydra lists what there is
+        ("algorithm=fedfoo", "fedgm"),  # with what there is
     ],
 )
 def test_types_and_names_are_refused_while_hydra_composes(override, says):
-    with pytest.raises((HydraException, OmegaConfBaseException)) as caught:
+    with pytest.raises(ConfigError) as caught:
         composed_with(override)
     assert says in str(caught.value)
 

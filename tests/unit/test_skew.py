@@ -153,7 +153,7 @@ def test_show_says_what_is_wrong_in_a_line(tmp_path):
     for words, message in [
         (["data.partition=stars"], "data.partition=stars is not allowed"),
         (["data.alpha=-1"], "data.alpha=-1.0 is not allowed"),
-        (["data=moon"], "Could not find 'data/moon'"),
+        (["data=moon"], "one of cifar10, npz"),
     ]:
         result = CliRunner().invoke(
             cli.main, ["data", "--show", *TINY, *words, "--out", str(tmp_path / "x.png")]
