@@ -21,7 +21,7 @@ from fedgm.data.federation import Batching, federation
 from fedgm.federated.callback import FedGM
 from fedgm.federated.cohort import RoundSettings
 from fedgm.federated.loop import FederatedLoop
-from fedgm.job.assemble import WorkerShare
+from fedgm.job.worker_share import WorkerShare
 from fedgm.lightning import pl
 from fedgm.participation import ideal
 from fedgm.schedule import Constant

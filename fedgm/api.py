@@ -23,9 +23,13 @@ def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) 
     from rich.console import Console
 
     from fedgm.config import compose
+    from fedgm.job.precheck import require_sound
+
+    cfg = compose(overrides)
+    require_sound(cfg)  # before Lightning is imported
     from fedgm.job.launch import execute
 
-    return execute(compose(overrides), list(overrides), Console(), callbacks=callbacks)
+    return execute(cfg, list(overrides), Console(), callbacks=callbacks)
 
 
 def sweep(

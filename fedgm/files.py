@@ -76,6 +76,8 @@ def sealed(content: bytes | memoryview, name: str) -> bytes:
 
 def read_sealed(path: Path, name: str) -> bytes:
     """The content, verified; files from before there were seals are returned as they are."""
+    if path.exists() and not path.is_file():
+        raise DamagedError(f"{name} is no file")
     data = path.read_bytes()
     if not data.startswith(SEAL):
         return data

@@ -1,5 +1,6 @@
 """The ``fedgm`` command: a command is a module of :mod:`fedgm.commands`, imported when it is called."""
 
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -23,8 +24,10 @@ class CommandFolder(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """``command`` of the module that has the command's name."""
-        if cmd_name not in self.list_commands(ctx):
-            return None
+        known = self.list_commands(ctx)
+        if cmd_name not in known:
+            meant = get_close_matches(cmd_name, known, n=1) or ["--help"]
+            ctx.fail(f"{cmd_name}: expected one of {', '.join(known)}. Try fedgm {meant[0]}")
         found: click.Command = import_module(f"fedgm.commands.{cmd_name}").command
         found.name = cmd_name
         ready()

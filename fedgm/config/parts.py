@@ -38,8 +38,9 @@ def build(
     wanted = inspect.signature(get_object(str(node["_target_"]))).parameters
     values = {k: v for k, v in node.items() if k not in NOT_PARAMETERS or k in wanted}
     for name, value in node.items():
-        if isinstance(value, Mapping) and "_target_" in value:
-            extra[name] = build(values.pop(name), f"{key}.{name}", offer)
+        if name in values and isinstance(value, Mapping) and "_target_" in value:
+            inner = _target(node, key)[2].get(name)
+            extra[name] = build(values.pop(name), f"{key}.{name}", offer, _part(inner))
     # Partial, then called here: Hydra would copy what is passed through it, and wrap what is raised.
     built = instantiate({**values, "_partial_": True}, _convert_="all")(**extra)
     if kind is not None:
@@ -51,6 +52,11 @@ def _asking(node: Mapping[str, Any], key: str, kind: type) -> list[str]:
     """Parameters of the target that are annotated with ``kind``, alone or in a union."""
     _, signature, hints = _target(node, key)
     return [name for name in signature.parameters if kind in (hints.get(name), *get_args(hints.get(name)))]
+
+
+def _part(hint: Any) -> type | None:
+    """The protocol that a parameter's hint asks of a nested part; None where it says nothing."""
+    return hint if inspect.isclass(hint) and getattr(hint, "_is_protocol", False) else None
 
 
 def check(node: Mapping[str, Any], key: str, given: set[str] | None = None) -> None:

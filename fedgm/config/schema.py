@@ -4,37 +4,14 @@ Parts that are chosen by ``_target_`` (algorithm, schedule, model ...) have no s
 :mod:`fedgm.config.parts` reads the types of their parameters from the target's own signature.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from hydra import compose as hydra_compose
-from hydra import initialize_config_dir
-from hydra.core.config_store import ConfigStore
-from omegaconf import MISSING, DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import MISSING
 
-from fedgm.config.trust import read_stored
-from fedgm.config.winners import winner
-from fedgm.errors import RefusedError, require
-
-
-def _one_of(key: str, value: str, *allowed: str) -> None:
-    """Range check of a choice."""
-    require(value in allowed, key, value, " or ".join(allowed), f"{key}={allowed[0]}")
-
-
-def _at_least(key: str, value: float | None, low: float, example: object) -> None:
-    """Range check of a finite number."""
-    ok = value is None or low <= value < inf
-    require(ok, key, value, f"a number of at least {low}", f"{key}={example}")
-
-
-def _positive(key: str, value: float | None, example: object) -> None:
-    """Range check of a finite number above zero."""
-    require(value is None or 0 < value < inf, key, value, "a positive number", f"{key}={example}")
+from fedgm.config.ranges import at_least, one_of, positive
+from fedgm.errors import require
 
 
 @dataclass
@@ -47,12 +24,12 @@ class Clients:
     nonfinite: str = MISSING
 
     def __post_init__(self) -> None:
-        _one_of("clients.nonfinite", self.nonfinite, "stop", "drop")
-        _at_least("clients.count", self.count, 1, 100)
+        one_of("clients.nonfinite", self.nonfinite, "stop", "drop")
+        at_least("clients.count", self.count, 1, 100)
         ok = 1 <= self.per_round <= self.count
         allowed = f"1 to clients.count={self.count}"
         require(ok, "clients.per_round", self.per_round, allowed, f"clients.per_round={min(5, self.count)}")
-        _one_of("clients.weights", self.weights, "uniform", "samples")
+        one_of("clients.weights", self.weights, "uniform", "samples")
 
 
 @dataclass
@@ -71,16 +48,16 @@ class Local:
     state: str = "reset"
 
     def __post_init__(self) -> None:
-        _one_of("local.state", self.state, "reset", "keep")
-        _at_least("local.epochs", self.epochs, 1, 3)
-        _one_of("local.unit", self.unit, "epochs", "steps")
-        _positive("local.lr", self.lr, 0.01)
-        _at_least("local.batch_size", self.batch_size, 1, 20)
-        _one_of("local.optimizer", self.optimizer, *self.optimizers)
+        one_of("local.state", self.state, "reset", "keep")
+        at_least("local.epochs", self.epochs, 1, 3)
+        one_of("local.unit", self.unit, "epochs", "steps")
+        positive("local.lr", self.lr, 0.01)
+        at_least("local.batch_size", self.batch_size, 1, 20)
+        one_of("local.optimizer", self.optimizer, *self.optimizers)
         ok = 0 <= self.momentum < 1
         require(ok, "local.momentum", self.momentum, "0 <= momentum < 1", "local.momentum=0.9")
-        _at_least("local.weight_decay", self.weight_decay, 0, 0.0001)
-        _positive("local.clip", self.clip, 10)
+        at_least("local.weight_decay", self.weight_decay, 0, 0.0001)
+        positive("local.clip", self.clip, 10)
 
 
 @dataclass
@@ -105,12 +82,12 @@ class Eval:
     clients: int = 0
 
     def __post_init__(self) -> None:
-        _at_least("eval.clients", self.clients, 0, 10)
-        _one_of("eval.point", self.point, "sent", "average")
-        _positive("eval.loss_limit", self.loss_limit, 10000)
-        _at_least("eval.every", self.every, 1, 5)
-        _at_least("eval.batch_size", self.batch_size, 1, 100)
-        _at_least("eval.train_samples", self.train_samples, 1, 1000)
+        at_least("eval.clients", self.clients, 0, 10)
+        one_of("eval.point", self.point, "sent", "average")
+        positive("eval.loss_limit", self.loss_limit, 10000)
+        at_least("eval.every", self.every, 1, 5)
+        at_least("eval.batch_size", self.batch_size, 1, 100)
+        at_least("eval.train_samples", self.train_samples, 1, 1000)
 
 
 @dataclass
@@ -122,8 +99,8 @@ class Checkpoint:
     sync: bool = True
 
     def __post_init__(self) -> None:
-        _at_least("checkpoint.every", self.every, 1, 1)
-        _at_least("checkpoint.keep", self.keep, 1, 2)
+        at_least("checkpoint.every", self.every, 1, 1)
+        at_least("checkpoint.keep", self.keep, 1, 2)
 
 
 @dataclass
@@ -150,15 +127,15 @@ class Data:
         allowed = "0 (one class per client), a positive number, or inf (IID)"
         require(self.alpha >= 0, "data.alpha", self.alpha, allowed, "data.alpha=0.5")
         partitions = ("dirichlet", "virtual", "shards", "classes", "quantity", "capped")
-        _one_of("data.partition", self.partition, *partitions)
-        _at_least("data.shards", self.shards, 1, 2)
-        _at_least("data.classes_per_client", self.classes_per_client, 1, 2)
-        _one_of("data.augment", self.augment, "none", "flip", "crop_flip")
-        _at_least("data.min_samples", self.min_samples, 1, 10)
-        _at_least("data.client_samples", self.client_samples, 1, 100)
-        _at_least("data.train_samples", self.train_samples, 1, 10000)
-        _at_least("data.test_samples", self.test_samples, 1, 2500)
-        _at_least("data.resolution", self.resolution, 4, 16)
+        one_of("data.partition", self.partition, *partitions)
+        at_least("data.shards", self.shards, 1, 2)
+        at_least("data.classes_per_client", self.classes_per_client, 1, 2)
+        one_of("data.augment", self.augment, "none", "flip", "crop_flip")
+        at_least("data.min_samples", self.min_samples, 1, 10)
+        at_least("data.client_samples", self.client_samples, 1, 100)
+        at_least("data.train_samples", self.train_samples, 1, 10000)
+        at_least("data.test_samples", self.test_samples, 1, 2500)
+        at_least("data.resolution", self.resolution, 4, 16)
 
 
 @dataclass
@@ -196,7 +173,7 @@ class Trainer:
     def __post_init__(self) -> None:
         ok = self.workers == "auto" or (type(self.workers) is int and self.workers >= 1)
         require(ok, "trainer.workers", self.workers, "auto or a number of at least 1", "trainer.workers=1")
-        _at_least("trainer.threads", self.threads, 1, 1)
+        at_least("trainer.threads", self.threads, 1, 1)
 
 
 @dataclass
@@ -213,7 +190,7 @@ class Track:
     loggers: dict[str, Any] = field(default_factory=dict[str, Any])  # each by its _target_
 
     def __post_init__(self) -> None:
-        _one_of("track.mode", self.mode, "auto", "online", "offline", "disabled")
+        one_of("track.mode", self.mode, "auto", "online", "offline", "disabled")
 
 
 @dataclass
@@ -257,45 +234,7 @@ class RunConfig:
     def __post_init__(self) -> None:
         inside = all(part not in ("", ".", "..") and part.isprintable() for part in self.name.split("/"))
         require(inside, "name", self.name, "a folder below output_dir", "name=mine")
-        _at_least("rounds", self.rounds, 1, 70)
-        _at_least("seed", self.seed, 0, 0)
-        _at_least("data.seed", self.data.seed, 0, 0)
-        _at_least("stop_after", self.stop_after, 1, 50)
-
-
-def conf_dir() -> Path:
-    """Where the yaml files are: inside an installed package, beside it in a checkout."""
-    package = Path(__file__).parents[1]
-    inside = package / "conf"
-    return inside if inside.is_dir() else package.parent / "conf"
-
-
-def register() -> None:
-    """Make the schema and the ``fedgm.rounds`` resolver known to Hydra; repeating it does no harm."""
-    ConfigStore.instance().store(name="run_schema", node=RunConfig)
-    OmegaConf.register_new_resolver("fedgm.rounds", lambda t, scale: round(t * scale), replace=True)
-    OmegaConf.register_new_resolver("fedgm.winner", winner, replace=True)
-
-
-def compose(overrides: Sequence[str]) -> DictConfig:
-    """What Hydra makes of a command line, without Hydra's command line."""
-    register()
-    with initialize_config_dir(str(conf_dir().resolve()), version_base="1.3"):
-        return hydra_compose("config", overrides=list(overrides))
-
-
-def stored(folder: Path, trust: Sequence[str] = ()) -> DictConfig:
-    """The configuration that a run folder keeps, with its types; it builds what ``trust.py`` admits."""
-    path = folder / "config.yaml"
-    try:
-        return cast(DictConfig, OmegaConf.merge(OmegaConf.structured(RunConfig), read_stored(path, trust)))
-    except OmegaConfBaseException as error:
-        raise RefusedError(f"{path} is damaged ({str(error).splitlines()[0]})") from None
-
-
-def validate(cfg: DictConfig) -> RunConfig:
-    """The typed configuration; raises :class:`~fedgm.errors.ConfigError` on a value out of range."""
-    try:
-        return cast(RunConfig, OmegaConf.to_object(cfg))
-    except OmegaConfBaseException as error:
-        raise RefusedError(str(error)) from None
+        at_least("rounds", self.rounds, 1, 70)
+        at_least("seed", self.seed, 0, 0)
+        at_least("data.seed", self.data.seed, 0, 0)
+        at_least("stop_after", self.stop_after, 1, 50)

@@ -25,6 +25,7 @@ class Batching(NamedTuple):
     seed: int = 0
     channels_last: bool = False
     eval_batch_size: int = 100
+    pairs: bool = False  # a last batch of one takes an image from the batch before it
 
 
 class Federation:
@@ -97,8 +98,11 @@ class Federation:
         rng = generator(seed, "shuffle", round, client)
         while True:
             order = rng.permutation(size)
-            for start in range(0, len(order), batch_size):
-                yield order[start : start + batch_size]
+            starts = [*range(0, len(order), batch_size), len(order)]
+            if self.batching.pairs and len(order) % batch_size == 1:
+                starts[-2] -= 1
+            for start, end in itertools.pairwise(starts):
+                yield order[start:end]
 
 
 def from_run(dataset: Dataset, config: RunConfig) -> Federation:

@@ -46,7 +46,7 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
         with np.load(path, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files if key in (*KEYS, "classes")}
             found = ", ".join(file.files) or "nothing"
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         raise ClashError(
             "data.path", path, f"it cannot be read ({error}); it must be {ALLOWED}", WRITE
         ) from error

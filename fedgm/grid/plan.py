@@ -9,7 +9,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -146,7 +145,7 @@ def _composed(file: SweepFile, words: list[str], number: int) -> DictConfig:
     """Hydra's composition, its refusal in our words."""
     try:
         return compose(words)
-    except (HydraException, OmegaConfBaseException) as error:
+    except ConfigError as error:
         reason = " ".join(str(error).split())
         raise ClashError(
             f"{file.path.name}: point {number}", " ".join(words), reason, "python run.py --help"

@@ -3,18 +3,18 @@
 import logging
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
 
 from fedgm.client.rule import ClientRule
 from fedgm.client.store import Store
 from fedgm.config import RunConfig
 from fedgm.config.parts import build, check, target_of
 from fedgm.data.clients import ClientData, Evaluation, Source, local_steps
+from fedgm.data.federation import Federation
 from fedgm.data.own import client_evaluation
 from fedgm.draws import derive
 from fedgm.errors import ClashError, require, require_fits
@@ -22,7 +22,10 @@ from fedgm.federated.cohort import ClientParts, RoundSettings
 from fedgm.federated.loop import FederatedLoop
 from fedgm.federated.ranks import world
 from fedgm.federated.workers import FederatedDDP
+from fedgm.job.worker_share import WorkerShare
 from fedgm.lightning import Checkpoint, LightningEnvironment, Logger, MisconfigurationException, pl
+from fedgm.models.pretrained import build_net, require_weights
+from fedgm.models.single import fit_batches
 from fedgm.participation import ClientFacts, Participation
 from fedgm.participation.normalize import NEEDS_UNIFORM_MEAN, effective_steps
 from fedgm.schedule import Plan, Schedule
@@ -30,7 +33,6 @@ from fedgm.schedule.schedule_free import require_its_schedule
 from fedgm.server import ServerRule
 from fedgm.server.rule import Averages, SeesNorms
 from fedgm.tasks import Scoreboard, TaskModule
-from fedgm.tasks.module import Numbered
 from fedgm.track.checkpoint import AtomicCheckpointIO
 from fedgm.upload import UploadRule
 from fedgm.upload.plain import Plain as WholeDelta
@@ -57,6 +59,7 @@ def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     scoreboard_of(config)
     check(config.task, "task", given={"net", "optimizer", "channels_last"})
     check(config.model, "model", given=set(task.model_needs))
+    require_weights(config.model)
     local = config.local
     check(local.optimizers[local.optimizer], f"local.optimizers.{local.optimizer}", given={"params"})
     return rule, plan
@@ -150,7 +153,7 @@ def build_module(config: RunConfig, facts: Mapping[str, Any]) -> TaskModule:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(config.seed, "init"))
         given = {name: facts[name] for name in task.model_needs}
-        net: nn.Module = build(config.model, "model", kind=nn.Module, **given)
+        net = build_net(config.model, given)
     layout = bool(config.model["channels_last"])
     return build(config.task, "task", net=net, optimizer=optimizer, channels_last=layout)
 
@@ -256,6 +259,8 @@ def fit(
         eval_point=config.eval.point,
         keep=config.local.state == "keep",
     )
+    if isinstance(data, Federation) and isinstance(module, TaskModule):
+        data = fit_batches(module.net, data, config.model.get("norm"), config.data.min_samples)
     parts = ClientParts(build_rule(config), build_upload(config), store)
     loop = FederatedLoop(trainer, data, build_participation(config, data), settings, parts)
     trainer.fit_loop = loop
@@ -268,33 +273,3 @@ def fit(
         ckpt_path=checkpoint,
     )
     return loop
-
-
-class WorkerShare:
-    """Every ``world_size``-th batch of an evaluation, with its number.
-
-    A worker for which none is left gets a batch numbered -1, which does not count: Lightning refuses an
-    empty loader, and would not call the hooks in which the workers meet.
-    """
-
-    def __init__(self, trainer: pl.Trainer, evaluation: Evaluation, split: str) -> None:
-        self.trainer, self.evaluation, self.split = trainer, evaluation, split
-        self.groups: list[int] | None = getattr(evaluation, "groups", None)
-
-    @property
-    def batches(self) -> int:
-        """Batches of all workers together."""
-        return len(self.evaluation)
-
-    @property
-    def _own(self) -> range:
-        return range(self.trainer.global_rank, self.batches, self.trainer.world_size)
-
-    def __len__(self) -> int:
-        return max(1, len(self._own))
-
-    def __iter__(self) -> Iterator[Numbered]:
-        for number in self._own:
-            yield Numbered(number, self.evaluation.batch(number))
-        if not self._own:
-            yield Numbered(-1, self.evaluation.batch(0))

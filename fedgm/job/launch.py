@@ -11,7 +11,7 @@ from rich.console import Console
 
 from fedgm.client.store import ClientStore, require_room
 from fedgm.client.weights import FlatWeights
-from fedgm.config import RunConfig, validate
+from fedgm.config import RunConfig
 from fedgm.data.clients import ClientData
 from fedgm.errors import FedGMError
 from fedgm.federated.callback import FedGM
@@ -20,6 +20,7 @@ from fedgm.federated.ranks import World, leading, losing, world
 from fedgm.federated.workers import StopOnSigterm
 from fedgm.files import write_atomically
 from fedgm.job import assemble
+from fedgm.job.precheck import require_sound
 from fedgm.job.rates import require_rates_unset
 from fedgm.lightning import pl
 from fedgm.process import memory
@@ -58,7 +59,7 @@ def execute(
     callbacks: Sequence[pl.Callback] = (),
 ) -> RunResult:
     """Run the job, continue it, or report that it is done; ``alone`` is False in a multirun."""
-    config = validate(cfg)
+    config = require_sound(cfg)
     rule, plan = assemble.build_server(config)
     require_rates_unset(config, rule, overrides)
     resolve_mode(config.track.mode)

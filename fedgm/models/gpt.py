@@ -7,6 +7,8 @@ from torch.nn import functional as F
 
 from fedgm.errors import require
 
+DEEPEST = 1000  # layers; more would take minutes to be made
+
 
 class GPT(nn.Module):
     """Pre-LayerNorm transformer with learned positions and a tied head; no biases, no dropout.
@@ -91,6 +93,7 @@ def gpt(vocabulary: int, block: int = 64, layers: int = 4, heads: int = 4, width
     """803,968 parameters for a vocabulary of 64 characters."""
     for key, value in (("block", block), ("layers", layers), ("heads", heads), ("width", width)):
         require(value >= 1, f"model.{key}", value, "at least 1", f"model.{key}=4")
+    require(layers <= DEEPEST, "model.layers", layers, f"1 to {DEEPEST}", "model.layers=4")
     allowed = f"a multiple of model.heads={heads}"
     require(width % heads == 0, "model.width", width, allowed, f"model.width={heads * 32}")
     return GPT(vocabulary, block, layers, heads, width)

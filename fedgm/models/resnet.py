@@ -8,6 +8,8 @@ from torch.nn import functional as F
 from fedgm.errors import require
 from fedgm.models.norm import Norm, norm_layer, require_width
 
+DEEPEST = 1202  # the deepest that He et al. trained
+
 
 class Block(nn.Module):
     """Two 3x3 convolutions and a shortcut, projected where the shape changes."""
@@ -57,8 +59,8 @@ class ResNet(nn.Module):
 
 def resnet(depth: int, width: int, norm: Norm, num_classes: int = 10) -> ResNet:
     """Depth 18 has four stages of two blocks; depth 6n+2 (8, 14, 20 ...) three stages of n blocks."""
-    ok = depth == 18 or (depth >= 8 and depth % 6 == 2)
-    require(ok, "model.depth", depth, "18, or 6n+2 (8, 14, 20, 26 ...)", "model.depth=8")
+    ok = depth == 18 or (8 <= depth <= DEEPEST and depth % 6 == 2)
+    require(ok, "model.depth", depth, f"18, or 6n+2 (8, 14, 20, 26 ... {DEEPEST})", "model.depth=8")
     require_width(width)
     blocks = [2, 2, 2, 2] if depth == 18 else [(depth - 2) // 6] * 3
     return ResNet(blocks, width, norm, num_classes)

@@ -5,9 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from fedgm.claims.run import TEST
 from fedgm.config import compose
@@ -65,7 +63,7 @@ def make(
         words = [f"+experiment={experiment}", *line.overrides, *overrides, f"output_dir={output_dir}"]
         try:
             base = compose(words)
-        except (HydraException, OmegaConfBaseException) as error:
+        except FedGMError as error:
             reason = " ".join(str(error).split())
             raise FedGMError(f"{figure.name}, line {line.name}: {' '.join(words)}: {reason}") from None
         for seed in chosen:

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from fedgm import config
-from fedgm.errors import RefusedError
+from fedgm.errors import FedGMError, RefusedError
 from fedgm.job import assemble
 from fedgm.lightning import pl
 
@@ -16,6 +16,7 @@ NEEDED, GUESS = "num_classes", 10  # the stored weights say how many there are
 
 def load_model(run: str | Path) -> pl.LightningModule:
     """The module of a run that has ended, with its weights, in evaluation mode; no code is unpickled."""
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     folder = Path(run)
@@ -26,11 +27,15 @@ def load_model(run: str | Path) -> pl.LightningModule:
         raise RefusedError(f"{folder}: no model.safetensors, which a run writes at its end. Finish it first")
     config.register()
     stored = config.validate(config.stored(folder))
-    tensors = load_file(weights)
-    module = assemble.build_module(stored, _facts(stored))
-    if (classes := _classes(module.state_dict(), tensors)) is not None:
-        module = assemble.build_module(stored, {NEEDED: classes})
-    module.load_state_dict(tensors)
+    try:
+        tensors = load_file(weights)
+        module = assemble.build_module(stored, _facts(stored))
+        if (classes := _classes(module.state_dict(), tensors)) is not None:
+            module = assemble.build_module(stored, {NEEDED: classes})
+        module.load_state_dict(tensors)
+    except (OSError, KeyError, IndexError, RuntimeError, SafetensorError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise FedGMError(f"{weights} is damaged ({reason}). Try the run's command with rerun=true") from None
     module.eval()
     return module
 

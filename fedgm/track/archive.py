@@ -79,6 +79,8 @@ def _line(run: RunRecord, shared: dict[str, Any]) -> dict[str, Any]:
 def _record(line: dict[str, Any], shared: dict[str, Any]) -> RunRecord:
     """What :func:`_line` wrote."""
     table, differs, missing = line.pop("evaluations"), line.pop("config"), line.pop("without")
+    if type(line["hash"]) is not str or type(line["seed"]) is not int or type(line["status"]) is not str:
+        raise TypeError("hash, seed or status is of another type")
     config = {k: v for k, v in {**shared, **differs}.items() if k not in missing}
     length = max((len(column) for column in table.values()), default=0)
     evaluations = [{key: column[i] for key, column in table.items()} for i in range(length)]

@@ -16,6 +16,7 @@ from fedgm.files import make_folder, write_atomically
 from fedgm.track.identity import NOT_IDENTITY, identity, number
 
 LABEL_LENGTH = 60
+LARGEST = 2**24  # bytes of a summary.json; ours have a few thousand
 # Words that a folder's name leaves out: said by the folders around it, or without effect on the result.
 NOT_LABEL = (*NOT_IDENTITY, "experiment", "algorithm", "trainer")
 
@@ -47,7 +48,13 @@ def locate(cfg: DictConfig, overrides: Iterable[str], hash: str | None = None) -
 
 
 def create(folder: Path, sync: bool = False) -> None:
-    """Make the folder, or say why that cannot be."""
+    """Make the folder, or say why that cannot be; links in a folder from elsewhere are not followed."""
+    for place in (folder.parent, folder, folder / "checkpoints", folder / "checkpoints" / "clients"):
+        if place.is_symlink():
+            raise FedGMError(
+                f"output_dir: {place} is a symbolic link: files would be written and removed where it leads. "
+                "Remove it, or try output_dir=DIR with another folder"
+            )
     try:
         make_folder(folder, sync)
         probe = folder / f".probe-{os.getpid()}"
@@ -89,6 +96,8 @@ def _finite(value: Any) -> Any:
 def read_json(path: Path) -> dict[str, Any] | None:
     """The content, or None where there is no readable file, or where it holds something else than keys."""
     try:
+        if not path.is_file() or path.stat().st_size > LARGEST:  # a pipe would never end
+            return None
         found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None

@@ -15,7 +15,7 @@ LAST = 10  # evaluations behind the mean that judges a run
 def read(path: Path) -> list[Row]:
     """Rows of rounds 1, 2, 3 ... as far as they are whole: up to a cut, garbled, missing or double line."""
     try:
-        lines = path.read_bytes().splitlines()
+        lines = path.read_bytes().splitlines() if path.is_file() else []  # a pipe would never end
     except OSError:
         return []
     rows: list[Row] = []

@@ -5,6 +5,7 @@ Hydra takes sweepers from the namespace package ``hydra_plugins`` alone, hence t
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,12 +13,13 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.errors import HydraException
-from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from fedgm.cli.starting import ready
+from fedgm.config import refusal
+from fedgm.config.refusals import ERRORS
 
 GOOD = ("finished", "diverged", "paused")
 
@@ -68,8 +70,8 @@ class TolerantSweeper(BasicSweeper):
             try:
                 loader.load_sweep_config(master_config=self.config, sweep_overrides=list(overrides))
                 legal.append(overrides)
-            except (HydraException, OmegaConfBaseException) as error:
-                self._refused.append((" ".join(overrides), str(error)))
+            except ERRORS as error:
+                self._refused.append((" ".join(overrides), str(refusal(error, overrides))))
         cast(list[Sequence[str]], batch)[:] = legal
 
     def sweep(self, arguments: list[str]) -> Any:
@@ -81,19 +83,33 @@ class TolerantSweeper(BasicSweeper):
             [*(job.overrides or [] for job in jobs), *(words.split() for words, _ in self._refused)]
         )
         outcomes = [(own(job.overrides or []), cast(dict[str, Any], job.return_value)) for job in jobs]
+        outcomes += [
+            (own(words.split()), {"status": "refused", "reason": why}) for words, why in self._refused
+        ]
         console = Console()
-        console.print(_table(outcomes, [(own(words.split()), reason) for words, reason in self._refused]))
+        console.print(_table(outcomes))
+        for overrides, outcome in outcomes:
+            if reason := outcome.get("reason"):
+                text = f"[bold red]{outcome['status']}[/] {escape(f'{overrides}: {reason}')}"
+                console.print(text, highlight=False, soft_wrap=True)
         if picture := _compare(outcomes):
             console.print(f"  {picture}", highlight=False, soft_wrap=True)
-        for overrides, reason in self._refused:
-            console.print(f"[bold red]not run[/] {overrides}\n{reason}\n", highlight=False, soft_wrap=True)
-        if self._refused or any(outcome["status"] not in GOOD for _, outcome in outcomes):
-            raise SystemExit(1)
+        if code := _code([outcome["status"] for _, outcome in outcomes]):
+            raise SystemExit(code)
         return returns
 
 
+def _code(statuses: list[str]) -> int:
+    """0: every job ended well; 2: all others were refused; 1: some failed, or another process has them."""
+    ends = set(statuses) - set(GOOD)
+    return 0 if not ends else 2 if ends == {"refused"} else 1
+
+
 def _compare(outcomes: list[tuple[str, dict[str, Any]]]) -> Path | None:
-    """Draw all runs that have rows into one picture beside them; seeds of a line become a band."""
+    """Draw all runs that have rows into one picture; seeds of a line become a band.
+
+    The folder is named after the runs, so another multirun does not draw over it, and the same one does.
+    """
     good = [outcome for _, outcome in outcomes if outcome["status"] in GOOD and outcome["shown"] != "-"]
     if len(good) < 2:
         return None
@@ -103,7 +119,10 @@ def _compare(outcomes: list[tuple[str, dict[str, Any]]]) -> Path | None:
     from fedgm.runs.labels import lines
 
     folders = [Path(outcome["folder"]) for outcome in good]
-    return save(picture(lines(find(folders))), folders[0].parent.parent / "compare.png")
+    names = sorted("/".join(folder.parts[-3:]) for folder in folders)
+    own = folders[0].parent.parent / f"multirun-{sha256(' '.join(names).encode()).hexdigest()[:8]}"
+    own.mkdir(exist_ok=True)
+    return save(picture(lines(find(folders))), own / "compare.png")
 
 
 def _telling(jobs: list[Sequence[str]]) -> Callable[[Sequence[str]], str]:
@@ -112,16 +131,12 @@ def _telling(jobs: list[Sequence[str]]) -> Callable[[Sequence[str]], str]:
     return lambda overrides: " ".join(word for word in overrides if word not in shared)
 
 
-def _table(outcomes: list[tuple[str, dict[str, Any]]], refused: list[tuple[str, str]]) -> Table:
+def _table(outcomes: list[tuple[str, dict[str, Any]]]) -> Table:
     table = Table(header_style="bold", title="multirun")
     headline = next((o["metric"] for _, o in outcomes if "metric" in o), "result")
     for name in ("job", "status", headline, "folder"):
         table.add_column(name, overflow="fold", justify="right" if name == headline else "left")
     for overrides, outcome in outcomes:
-        shown = outcome.get("shown", "-")
-        table.add_row(
-            overrides, outcome["status"], shown, "/".join(Path(outcome.get("folder", "-")).parts[-2:])
-        )
-    for overrides, _ in refused:
-        table.add_row(overrides, "not run", "-", "-")
+        where = "/".join(Path(outcome.get("folder", "-")).parts[-2:])
+        table.add_row(escape(overrides), outcome["status"], outcome.get("shown", "-"), where)
     return table

@@ -39,6 +39,14 @@ class Commands:
         command.wait()
         return command
 
+    def tool(self, output_dir: Path, *arguments: str, **env: str) -> "Command":
+        """Start ``fedgm ARGUMENTS`` and return at once; they name ``output_dir`` themselves."""
+        self._number += 1
+        output_dir.mkdir(parents=True, exist_ok=True)
+        log = output_dir.parent / f"{output_dir.name}-{self._number}.log"
+        pid = self.ask(arguments=list(arguments), out=str(log), env=env, tool=True)["pid"]
+        return Command(self, pid, log, output_dir)
+
     def ask(self, **request):
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request) + "\n")

@@ -16,8 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def serve() -> list[str]:
-    """Answer requests until stdin ends; in a forked command return its arguments instead."""
+def serve() -> dict:
+    """Answer requests until stdin ends; in a forked command return what it is to do instead."""
     import wandb  # noqa: F401
 
     import fedgm.job.launch
@@ -32,7 +32,7 @@ def serve() -> list[str]:
             pid = os.fork()
             if pid == 0:
                 become(request)
-                return request["arguments"]
+                return request
             answer = {"pid": pid}
         print(json.dumps(answer), flush=True)
     sys.exit(0)
@@ -65,6 +65,10 @@ def wait(pid: int, timeout: float) -> int | None:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
-    arguments = serve()
-    sys.argv = ["run.py", *arguments]
+    request = serve()
+    if request.get("tool"):
+        from fedgm.cli import main
+
+        main(request["arguments"], prog_name="fedgm")
+    sys.argv = ["run.py", *request["arguments"]]
     runpy.run_path(str(ROOT / "run.py"), run_name="__main__")

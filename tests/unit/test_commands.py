@@ -50,7 +50,7 @@ def test_the_setting_in_symbols_by_hand():
         (["theory", "algorithm=fedadam"], "the theorems cover FedGM"),
         (["theory", "algorithm=fedexp"], "the theorems cover FedGM"),
         (["theory", "schedule=cosine"], "changes them every round"),
-        (["theory", "algorithm=fedgn"], "Could not find 'algorithm/fedgn'"),
+        (["theory", "algorithm=fedgn"], "Try algorithm=fedgm"),
         (["theory", "--estimate", "nowhere"], "there is no config.yaml"),
         (["timeline", "nowhere"], "nowhere is not a run folder"),
     ],

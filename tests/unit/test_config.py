@@ -5,9 +5,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from hydra.errors import HydraException
 from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from fedgm import config
 from fedgm.config import schema
@@ -108,7 +106,7 @@ def test_the_table_above_has_every_range_of_the_schema():
     checks = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
     guarded = set()
     for call in checks:
-        place = {"_at_least": 0, "_positive": 0, "_one_of": 0, "require": 1}.get(call.func.id)
+        place = {"at_least": 0, "positive": 0, "one_of": 0, "require": 1}.get(call.func.id)
         if place is not None and isinstance(call.args[place], ast.Constant):
             guarded.add(call.args[place].value)
     assert len(guarded) > 20
@@ -130,11 +128,11 @@ def test_the_hint_for_few_clients_fits_them():
         ("rounds=2.5", "rounds"),
         ("data.resolution=big", "data.resolution"),
         ("local.epoch=3", "epoch"),
-        ("algorithm=fedfoo", "fedgm"),  # Hydra lists what there is
+        ("algorithm=fedfoo", "fedgm"),  # with what there is
     ],
 )
 def test_types_and_names_are_refused_while_hydra_composes(override, says):
-    with pytest.raises((HydraException, OmegaConfBaseException)) as caught:
+    with pytest.raises(ConfigError) as caught:
         composed_with(override)
     assert says in str(caught.value)
 

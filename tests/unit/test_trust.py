@@ -138,9 +138,11 @@ def test_a_function_of_ours_that_makes_no_part_is_not_called(tmp_path):
     precious = tmp_path / "precious"
     precious.mkdir()
     source = {"_target_": "fedgm.track.checkpoint.discard", "folder": str(precious)}
-    folder = run_with(tmp_path, "data.source", source)
+    run = config.validate(config.compose(["profile=tiny"]))
+    run.data.source = source
     with pytest.raises(ConfigError, match="it makes no Source: NoneType has no federate"):
-        assemble.load_federation(config.validate(config.stored(folder)))
+        assemble.load_federation(run)
+    assert "from a folder only" in refusal(run_with(tmp_path, "data.source", source))
     assert precious.exists()
 
 
@@ -223,7 +225,7 @@ def test_all_that_our_own_files_name_is_admitted():
         for line in path.read_text().splitlines():
             if "_target_: " in line and not line.lstrip().startswith("#"):
                 name = line.split("_target_: ")[1].split(",")[0].split()[0].strip("\"'}")
-                require_trusted({"_target_": name}, "part")
+                require_trusted({"_target_": name}, "model")
                 found += 1
     assert found > 50
 

@@ -1,0 +1,21 @@
+"""Range checks of single values, for the schema of a run."""
+
+from math import inf
+
+from fedgm.errors import require
+
+
+def one_of(key: str, value: str, *allowed: str) -> None:
+    """Range check of a choice."""
+    require(value in allowed, key, value, " or ".join(allowed), f"{key}={allowed[0]}")
+
+
+def at_least(key: str, value: float | None, low: float, example: object) -> None:
+    """Range check of a finite number."""
+    ok = value is None or low <= value < inf
+    require(ok, key, value, f"a number of at least {low}", f"{key}={example}")
+
+
+def positive(key: str, value: float | None, example: object) -> None:
+    """Range check of a finite number above zero."""
+    require(value is None or 0 < value < inf, key, value, "a positive number", f"{key}={example}")
