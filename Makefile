@@ -24,8 +24,10 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 bench: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks.sitting --page
+	$(BIN)/python -m benchmarks.fixed_cost
+	$(BIN)/python -m benchmarks.cost_model
 	$(BIN)/python -m benchmarks.round_cost
-	$(BIN)/python -m benchmarks.against_bare
 	$(BIN)/python -m benchmarks.event_scale
 
 $(BIN)/python:

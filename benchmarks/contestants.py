@@ -27,7 +27,8 @@ from fedgm.federated.workers import FederatedDDP
 from fedgm.lightning import pl
 from fedgm.participation import Ideal
 from fedgm.process.memory import kept
-from fedgm.server import Constant, GeneralMomentum
+from fedgm.schedule import Constant
+from fedgm.server import GeneralMomentum
 
 ROUNDS = 1000  # more than any sitting asks for
 
@@ -94,9 +95,8 @@ def ours(found: Work, workers: int) -> None:
     rule, last = GeneralMomentum(1.0, 0.9, 0.9), ROUNDS
     trainer = pl.Trainer(
         accelerator="cpu", devices=workers, strategy=FederatedDDP() if workers > 1 else "auto",
-        max_epochs=last, logger=False,
-        callbacks=[FedGM(rule, Constant().plan(last, rule)), OnRequest(found, workers)],
-        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+        max_epochs=last, callbacks=[FedGM(rule, Constant().plan(last, rule)), OnRequest(found, workers)],
+        logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
         num_sanity_val_steps=0, use_distributed_sampler=False,
     )  # fmt: skip
     settings = RoundSettings(last, seed=0, unit=found.unit, eval_every=last)

@@ -2,80 +2,63 @@
 
 import pytest
 import torch
-from torch import nn
+from federated_run import configured, fit, flat, module_of
 
 from fedgm.client.direct import is_direct
 from fedgm.data import synthetic
-from fedgm.data.federation import Batching, federation
+from fedgm.data.federation import federation
 from fedgm.draws import generator
-from fedgm.federated.callback import FedGM
-from fedgm.federated.cohort import RoundSettings
-from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
-from fedgm.participation import Ideal
-from fedgm.server import Constant, GeneralMomentum
 from fedgm.tasks.classification import Classification
 
 
 class Listens(pl.Callback):
+    heard = 0
+
     def on_after_backward(self, trainer, pl_module):
-        self.heard = getattr(self, "heard", 0) + 1
+        self.heard += 1
 
 
-class Clips(Classification):
+class Looks(Classification):
+    heard = 0
+
     def on_before_optimizer_step(self, optimizer):
-        self.heard = getattr(self, "heard", 0) + 1
+        self.heard += 1
 
 
-def fit(task=Classification, callbacks=(), **options):
-    torch.manual_seed(0)
-    data = federation(
-        synthetic.load(train=200, test=20, resolution=8), clients=4, alpha=0.5, seed=0, min_samples=1,
-        batching=Batching(batch_size=10),
-    )  # fmt: skip
-    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 10))
-    module = task(net, lambda params: torch.optim.SGD(params, lr=0.1))
-    rule = GeneralMomentum(1.0, 0.9, 0.9)
-    trainer = pl.Trainer(
-        accelerator="cpu", devices=1, max_epochs=2, logger=False, enable_checkpointing=False,
-        enable_progress_bar=False, enable_model_summary=False,
-        callbacks=[FedGM(rule, Constant().plan(2, rule)), *callbacks], **options,
-    )  # fmt: skip
-    loop = FederatedLoop(trainer, data, Ideal(4, 2, epochs=2, seed=0), RoundSettings(2, seed=0))
-    trainer.fit_loop = loop
-    trainer.fit(module)
-    row = {k: v for k, v in loop.row.items() if not k.startswith("time/") and k != "samples_per_s"}
-    return loop, row, [p.detach().clone() for p in module.parameters()]
+def timeless(row):
+    return {k: v for k, v in row.items() if not k.startswith("time/") and k != "samples_per_s"}
 
 
 def test_the_bits_are_those_of_a_step_through_lightning():
-    direct, row, weights = fit()
     listener = Listens()
-    through, other_row, other = fit(callbacks=[listener])
-    assert (direct.clients.client.direct, through.clients.client.direct) == (True, False)
-    assert listener.heard > 0
-    assert row == other_row
-    assert all(torch.equal(a, b) for a, b in zip(weights, other, strict=True))
+    direct, through = fit(configured()), fit(configured(), callbacks=[listener])
+    assert (direct.loop.clients.client.direct, through.loop.clients.client.direct) == (True, False)
+    assert listener.heard == through.loop.local_steps > 20
+    assert timeless(direct.loop.row) == timeless(through.loop.row)
+    assert torch.equal(flat(direct.module), flat(through.module))
 
 
-@pytest.mark.parametrize(
-    "given", [{"task": Clips}, {"gradient_clip_val": 1.0}, {"precision": "64-true"}, {"profiler": "simple"}]
-)
-def test_whoever_listens_is_called(given):
-    loop, _, _ = fit(**given)
-    assert not loop.clients.client.direct
-    if given.get("task") is Clips:
-        assert loop.module.heard > 0
+def test_a_module_that_listens_is_called():
+    plain = module_of(configured())
+    found = fit(configured(), Looks(plain.net, plain._optimizer))
+    assert found.module.heard == found.loop.local_steps
+    assert not found.loop.clients.client.direct
+
+
+@pytest.mark.parametrize("word", ["local.clip=1", "trainer.precision=64-true"])
+def test_clipping_and_precision_are_lightnings(word):
+    assert not fit(configured(word)).loop.clients.client.direct
 
 
 def test_another_strategy_is_not_known_to_do_nothing():
-    loop, _, _ = fit()
+    found = fit(configured())
 
-    class Own(type(loop.trainer.strategy)):
+    class Own(type(found.trainer.strategy)):
         pass
 
-    loop.trainer.strategy.__class__ = Own
-    assert not is_direct(loop.trainer, ())
+    found.trainer.strategy.__class__ = Own
+    assert not is_direct(found.trainer, ())
 
 
 @pytest.mark.parametrize("channels_last", [False, True])

@@ -4,18 +4,10 @@ from collections import Counter
 
 import pytest
 import torch
-from torch import nn
+from federated_run import configured, fit, module_of
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fedgm.client.local import Client
-from fedgm.data import synthetic
-from fedgm.data.federation import Batching, federation
-from fedgm.federated.callback import FedGM
-from fedgm.federated.cohort import RoundSettings
-from fedgm.federated.loop import FederatedLoop
-from fedgm.lightning import pl
-from fedgm.participation import Ideal
-from fedgm.server import Constant, GeneralMomentum
 from fedgm.tasks.classification import Classification
 
 WAITS = ("aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal", "aten::nonzero")
@@ -46,7 +38,7 @@ class FetchesNumbers(Classification):
         return output
 
 
-def watched(monkeypatch, task, **options):
+def watched(monkeypatch, task, *words):
     watch, train, steps = Watch(), Client.train, []
 
     def under_watch(self, *args, **kwargs):
@@ -56,26 +48,15 @@ def watched(monkeypatch, task, **options):
         return result
 
     monkeypatch.setattr(Client, "train", under_watch)
-    data = federation(
-        synthetic.load(train=200, test=20, resolution=8), clients=4, alpha=0.5, seed=0, min_samples=1,
-        batching=Batching(batch_size=10),
-    )  # fmt: skip
-    net = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
-    module = task(net, lambda params: torch.optim.SGD(params, lr=0.1, momentum=0.5))
-    rule = GeneralMomentum(1.0, 0.9, 0.9)
-    trainer = pl.Trainer(
-        accelerator="cpu", devices=1, max_epochs=1, logger=False, enable_checkpointing=False,
-        enable_progress_bar=False, enable_model_summary=False,
-        callbacks=[FedGM(rule, Constant().plan(1, rule))], **options,
-    )  # fmt: skip
-    trainer.fit_loop = FederatedLoop(trainer, data, Ideal(4, 2, epochs=2, seed=0), RoundSettings(1, seed=0))
-    trainer.fit(module)
+    run = configured("local.momentum=0.5", *words)
+    plain = module_of(run)
+    fit(run, task(plain.net, plain._optimizer))
     return watch.found, sum(steps)
 
 
-@pytest.mark.parametrize("options", [{}, {"gradient_clip_val": 1.0}], ids=["direct", "through Lightning"])
-def test_no_number_is_fetched_while_a_client_trains(monkeypatch, options):
-    found, steps = watched(monkeypatch, Classification, **options)
+@pytest.mark.parametrize("words", [(), ("local.clip=1",)], ids=["direct", "through Lightning"])
+def test_no_number_is_fetched_while_a_client_trains(monkeypatch, words):
+    found, steps = watched(monkeypatch, Classification, *words)
     assert steps > 10
     assert found == {}
 
