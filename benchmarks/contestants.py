@@ -25,7 +25,7 @@ from fedgm.federated.cohort import RoundSettings
 from fedgm.federated.loop import FederatedLoop
 from fedgm.federated.workers import FederatedDDP
 from fedgm.lightning import pl
-from fedgm.participation import Ideal
+from fedgm.participation import ideal
 from fedgm.process.memory import kept
 from fedgm.schedule import Constant
 from fedgm.server import GeneralMomentum
@@ -100,7 +100,7 @@ def ours(found: Work, workers: int) -> None:
         num_sanity_val_steps=0, use_distributed_sampler=False,
     )  # fmt: skip
     settings = RoundSettings(last, seed=0, unit=found.unit, eval_every=last)
-    scheme = Ideal(found.data.count, found.per_round, found.amount, seed=0)
+    scheme = ideal(found.data.count, found.per_round, found.amount, seed=0)
     trainer.fit_loop = FederatedLoop(trainer, found.data, scheme, settings)
     with kept():
         trainer.fit(found.module(LR))

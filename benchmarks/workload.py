@@ -22,7 +22,7 @@ from fedgm.data.dataset import pool, subset
 from fedgm.data.federation import Batching, Federation, federation
 from fedgm.models.gpt import gpt
 from fedgm.models.resnet import resnet
-from fedgm.participation import Ideal
+from fedgm.participation import ideal
 from fedgm.tasks import TaskModule
 from fedgm.tasks.classification import Classification
 from fedgm.tasks.next_token import NextToken
@@ -70,7 +70,7 @@ class Work:
 
     def cohort(self, t: int) -> list[int]:
         """The clients that our own loop draws for round t."""
-        return [task.client for task in Ideal(self.data.count, self.per_round, self.amount, seed=0).tasks(t)]
+        return [task.client for task in ideal(self.data.count, self.per_round, self.amount, seed=0).tasks(t)]
 
     def module(self, lr: float) -> TaskModule:
         """For our loop."""
