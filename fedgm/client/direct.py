@@ -23,7 +23,7 @@ def is_direct(trainer: pl.Trainer, strategies: tuple[type, ...]) -> bool:
         and strategy.model is module
         and type(strategy.precision_plugin) is Precision
         and trainer.gradient_clip_val is None
-        and type(trainer.profiler).__name__ == "PassThroughProfiler"
+        and type(getattr(trainer, "profiler", None)).__name__ == "PassThroughProfiler"
     )
     heard = any(is_overridden(name, module) for name in AROUND_A_STEP) or any(
         is_overridden(name, callback)

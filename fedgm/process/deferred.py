@@ -104,7 +104,7 @@ class _Dynamo(ModuleType):
 
     def __init__(self) -> None:
         super().__init__(DYNAMO)
-        self.__path__: list[str] = []
+        self.__path__ = []
         self.graph_break = _nothing
         self.disable = _disable
         self.trace_rules = SimpleNamespace(clear_lru_cache=_nothing)
