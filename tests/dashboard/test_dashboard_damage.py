@@ -126,5 +126,5 @@ def test_many_notes_are_cut(tmp_path):
 
 def test_a_folder_that_is_not_there_is_refused():
     result = CliRunner().invoke(cli.main, ["dashboard", "nowhere"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "nowhere: no such folder or file" in result.output
