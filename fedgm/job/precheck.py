@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from omegaconf import DictConfig
 
 from fedgm.config import RunConfig, validate
@@ -44,12 +45,10 @@ def _require_parts(config: RunConfig) -> None:
     schedule: Any = build(config.schedule, "schedule")
     if hasattr(schedule, "plan") and hasattr(rule, "hyper"):  # else refused by its protocol
         schedule.plan(config.rounds, rule)
-    offer: dict[str, Any] = {
-        "steps": lambda client, epochs: epochs,
-        "effective": float,
-        "labels": lambda client: [0],
-    }
-    scheme: Any = build(config.participation, "participation", offer)
+    from fedgm.participation import ClientFacts
+
+    facts = ClientFacts(labels=lambda client: np.zeros(1, np.int64))
+    scheme: Any = build(config.participation, "participation", facts)
     build(config.client, "client")
     build(config.upload, "upload")
     check(config.data.source, "data.source")
