@@ -34,6 +34,7 @@ RANGES = {
     "local.weight_decay=-0.1": ("a number of at least 0", "local.weight_decay=0.0001"),
     "local.clip=0": ("a positive number", "local.clip=10"),
     "local.clip=-1": ("a positive number", "local.clip=10"),
+    "eval.clients=-1": ("a number of at least 0", "eval.clients=10"),
     "eval.every=0": ("a number of at least 1", "eval.every=5"),
     "eval.loss_limit=0": ("a positive number", "eval.loss_limit=10000"),
     "eval.batch_size=0": ("a number of at least 1", "eval.batch_size=100"),
