@@ -22,7 +22,6 @@ FULL = "HYDRA_FULL_ERROR"  # set by a user: Hydra's own traceback
 
 def task(cfg: DictConfig) -> dict[str, Any]:
     """One job. Alone it ends the process with a message; in a multirun it reports and lets others run."""
-    ready()
     hydra_config = HydraConfig.get()
     alone = hydra_config.mode != RunMode.MULTIRUN
     try:
@@ -63,6 +62,7 @@ def _execute(cfg: DictConfig, words: list[str], alone: bool) -> Any:
 
     from fedgm.job.launch import execute
 
+    ready()
     return execute(cfg, words, Console(), alone)
 
 

@@ -52,7 +52,9 @@ def below(path: Path) -> list[RunRecord]:
 
 
 def _is_archive(path: Path) -> bool:
-    """Whether the file begins as one does: rows of a run are lines of JSON too."""
+    """Whether the file begins as one does: rows of a run are lines of JSON too. A pipe would never end."""
+    if not path.is_file():
+        return False
     with path.open("rb") as file:
         return FORMAT.encode() in file.read(len(FORMAT) + 50)
 

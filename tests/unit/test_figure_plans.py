@@ -126,7 +126,7 @@ def test_an_override_after_stored_is_no_path(tmp_path):
     result = CliRunner().invoke(cli.main, ["reproduce", "fig2", "--stored", "profile=tiny"])
     assert "docs/results" in result.output or result.exit_code == 0
     result = CliRunner().invoke(cli.main, ["reproduce", "fig2", "--stored", str(tmp_path / "none.jsonl")])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "no stored results" in result.output
 
 

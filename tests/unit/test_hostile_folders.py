@@ -64,7 +64,7 @@ def stored(folder: Path, key: str, value: object, *words: str) -> config.RunConf
     ],
 )
 def test_a_part_is_built_only_where_parts_are(tmp_path, key, value):
-    with pytest.raises(ConfigError, match="from a folder only"):
+    with pytest.raises(ConfigError, match="a folder builds nothing else"):
         stored(tmp_path, key, value, "data=synthetic")
 
 
