@@ -76,7 +76,7 @@ def _end(error: FedGMError) -> str:
 def main() -> None:
     """Compose with Hydra and run; what Hydra refuses is told as we tell it, with exit code 2."""
     config.register()
-    full = os.environ.get(FULL) == "1"
+    before = os.environ.get(FULL)
     os.environ[FULL] = "1"  # Hydra raises instead of printing
     try:
         hydra.main(version_base="1.3", config_path=str(config.conf_dir()), config_name="config")(task)()
@@ -84,10 +84,13 @@ def main() -> None:
         raise SystemExit(130) from None
     except ERRORS as error:
         words = [word for word in sys.argv[1:] if not word.startswith("-")]
-        if full or not _is_refusal(error):
+        if before == "1" or not _is_refusal(error):
             raise
         print(f"error: {config.refusal(error, words)}", file=sys.stderr)
         raise SystemExit(2) from None
+    finally:  # processes that this one starts later decide for themselves
+        del os.environ[FULL]
+        os.environ |= {} if before is None else {FULL: before}
 
 
 def _is_refusal(error: Exception) -> bool:
