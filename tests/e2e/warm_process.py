@@ -67,7 +67,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
     request = serve()
     if request.get("tool"):
-        from fedgm.cli import main
+        from fedgm.cli.group import main
 
         main(request["arguments"], prog_name="fedgm")
     sys.argv = ["run.py", *request["arguments"]]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fedgm.cli import main
+from fedgm.cli.group import main
 from fedgm.config import compose, limits
 from fedgm.config.refusals import near
 from fedgm.errors import ConfigError

@@ -1,8 +1,8 @@
 """How far a sweep may go, who wins, and what is kept of it: on run folders with made-up curves."""
 
-from pathlib import json
+import json
+from pathlib import Path
 
-import Path
 import pytest
 import yaml
 from stored_runs import store
