@@ -1,5 +1,6 @@
 """Where rows go besides metrics.jsonl: Lightning's own Logger interface, W&B among them."""
 
+import inspect
 import re
 import shutil
 from argparse import Namespace
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgm.config import Track
-from fedgm.config.parts import build
+from fedgm.config.parts import build, target_of
 from fedgm.errors import ClashError, require
 from fedgm.federated.events import StageEnd
 from fedgm.lightning import Logger, rank_zero_only
@@ -84,9 +85,16 @@ def build_loggers(track: Track, folder: Path) -> list[Logger]:
 
 
 def _build(name: str, node: Mapping[str, Any], home: Path) -> Logger:
+    key = f"track.loggers.{name}"
     shutil.rmtree(home, ignore_errors=True)  # the stored rows are replayed into it
     try:
-        return build(node, f"track.loggers.{name}", offer={"save_dir": str(home)}, kind=Logger)
+        return build(node, key, kind=Logger, **_place(node, key, home))
     except ModuleNotFoundError as error:
         reason = f"it needs a package that is not installed ({str(error).splitlines()[0].rstrip('.')})"
         raise ClashError("track", name, reason, f"pip install 'fedgm[{name}]', or track=csv") from None
+
+
+def _place(node: Mapping[str, Any], key: str, home: Path) -> dict[str, str]:
+    """The folder, for a logger with ``save_dir``: Lightning's own word, and no type tells it apart."""
+    asked = "save_dir" in inspect.signature(target_of(node, key)).parameters
+    return {"save_dir": str(home)} if asked and "save_dir" not in node else {}
