@@ -5,16 +5,18 @@ Other installed packages add theirs by entry points of the group ``fedgm.command
 
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fedgm import __version__
 from fedgm.cli.ending import ends_plainly
 from fedgm.cli.starting import ready
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 FOLDER = Path(__file__).parents[1] / "commands"
 
@@ -56,8 +58,10 @@ def own_commands() -> list[str]:
     return [module.name for module in iter_modules([str(FOLDER)])]
 
 
-def other_commands() -> dict[str, EntryPoint]:
+def other_commands() -> dict[str, "EntryPoint"]:
     """Of other installed packages; a name of ours stays ours."""
+    from importlib.metadata import entry_points  # not needed by commands of ours
+
     return {point.name: point for point in entry_points(group="fedgm.commands")}
 
 

@@ -60,9 +60,10 @@ def _asked_for(node: Mapping[str, Any], around: Mapping[str, Any], key: str) -> 
     ``ideal`` passes count, per_round and seed to every sampler, also to one that draws nothing.
     """
     takes = _target(node, key)[1].parameters
-    return {
-        k: v for k, v in node.items() if k in takes or k not in around or around[k] != v or k == "_target_"
-    }
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values()):
+        return dict(node)
+    passed_on = {k for k, v in node.items() if k not in takes and k in around and around[k] == v}
+    return {k: v for k, v in node.items() if k not in passed_on or k == "_target_"}
 
 
 def _part(hint: Any) -> type | None:

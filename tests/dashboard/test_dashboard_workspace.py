@@ -94,5 +94,5 @@ def test_what_is_missing_is_said(tmp_path, monkeypatch, missing, words):
     monkeypatch.setattr(workspace, "find_spec", lambda name: spec)
     monkeypatch.setattr(workspace, "has_key", lambda: missing != "key")
     result = CliRunner().invoke(cli.main, ["dashboard", str(tmp_path), "--wandb", "trial"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert words in result.output

@@ -105,7 +105,7 @@ def test_points_that_are_one_run_and_a_metric_that_none_has_are_refused(path):
     with pytest.raises(ConfigError, match="points 0 and 1"):
         plan.make(file.read(path), [], [0], "o")
     path.write_text(FILE.replace("test/acc", "test/accuracy"))
-    assert "metric: {name: test/loss, goal: minimize}" in typed(path, code=2)
+    assert "metric: {name: test/acc, goal: maximize}" in typed(path, code=2)
 
 
 def test_a_number_that_yaml_takes_for_a_word_is_the_number_of_hydra(path):
