@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from pytorch_lightning.loggers import MLFlowLogger
+from fedgm.lightning import MLFlowLogger
 
 # MLflow 3 takes files only where this is said (a database needs packages that mlflow-skinny lacks), and
 # reports its use over the network unless it is told not to. What a user has set is left as it is.
