@@ -47,7 +47,7 @@ defer_dynamo()
 with deferred("torchvision", "matplotlib"):  # for metrics of torchmetrics that load them when they are called
     import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Checkpoint  # noqa: E402
-from pytorch_lightning.loggers import Logger  # noqa: E402
+from pytorch_lightning.loggers import Logger, MLFlowLogger  # noqa: E402
 from pytorch_lightning.loops.fit_loop import _FitLoop as FitLoop  # noqa: E402
 from pytorch_lightning.plugins.environments import (  # noqa: E402
     ClusterEnvironment,
@@ -73,6 +73,7 @@ __all__ = [
     "Launcher",
     "LightningEnvironment",
     "Logger",
+    "MLFlowLogger",
     "MisconfigurationException",
     "Precision",
     "SLURMEnvironment",

@@ -1,16 +1,22 @@
-"""The ``fedgm`` command: a command is a module of :mod:`fedgm.commands`, imported when it is called."""
+"""The ``fedgm`` command: a command is a module of :mod:`fedgm.commands`, imported when it is called.
+
+Other installed packages add theirs by entry points of the group ``fedgm.commands``.
+"""
 
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fedgm import __version__
 from fedgm.cli.ending import ends_plainly
 from fedgm.cli.starting import ready
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 FOLDER = Path(__file__).parents[1] / "commands"
 
@@ -20,15 +26,18 @@ class CommandFolder(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In alphabetical order."""
-        return sorted(module.name for module in iter_modules([str(FOLDER)]))
+        return sorted({*own_commands(), *other_commands()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """``command`` of the module that has the command's name."""
-        known = self.list_commands(ctx)
-        if cmd_name not in known:
+        if cmd_name in own_commands():
+            found: click.Command = import_module(f"fedgm.commands.{cmd_name}").command
+        elif other := other_commands().get(cmd_name):
+            found = other.load()
+        else:
+            known = self.list_commands(ctx)
             meant = get_close_matches(cmd_name, known, n=1) or ["--help"]
             ctx.fail(f"{cmd_name}: expected one of {', '.join(known)}. Try fedgm {meant[0]}")
-        found: click.Command = import_module(f"fedgm.commands.{cmd_name}").command
         found.name = cmd_name
         ready()
         return found
@@ -44,8 +53,23 @@ class CommandFolder(click.Group):
             return super().invoke(ctx)
 
 
+def own_commands() -> list[str]:
+    """Of fedgm itself, by their files."""
+    return [module.name for module in iter_modules([str(FOLDER)])]
+
+
+def other_commands() -> dict[str, "EntryPoint"]:
+    """Of other installed packages; a name of ours stays ours."""
+    from importlib.metadata import entry_points  # not needed by commands of ours
+
+    return {point.name: point for point in entry_points(group="fedgm.commands")}
+
+
 def summary(name: str) -> str:
-    """The first line of a command's docstring; nothing is imported for it."""
+    """The first line of a command's docstring, or whose it is; nothing is imported for it."""
+    if name not in own_commands():
+        owner = other_commands()[name].dist
+        return f"Of the package {owner.name}." if owner else "Of another package."
     text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
     return text.split('"""')[1].splitlines()[0]
 

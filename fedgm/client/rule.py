@@ -18,6 +18,8 @@ class Local(NamedTuple):
     shared: State  # what the server kept for the rule when that model was the newest; empty before round 1
     lr: float  # eta_l
     split: Callable[[Tensor], list[Tensor]]  # a flat vector as views shaped like the parameters
+    client: int  # who it is, from 0
+    round: int  # t, from 1
 
 
 class Returned(NamedTuple):

@@ -39,8 +39,8 @@ def build(
     values = {k: v for k, v in node.items() if k not in NOT_PARAMETERS or k in wanted}
     for name, value in node.items():
         if name in values and isinstance(value, Mapping) and "_target_" in value:
-            inner = _target(node, key)[2].get(name)
-            extra[name] = build(values.pop(name), f"{key}.{name}", offer, _part(inner))
+            inner, where = _target(node, key)[2].get(name), f"{key}.{name}"
+            extra[name] = build(_asked_for(values.pop(name), node, where), where, offer, _part(inner))
     # Partial, then called here: Hydra would copy what is passed through it, and wrap what is raised.
     built = instantiate({**values, "_partial_": True}, _convert_="all")(**extra)
     if kind is not None:
@@ -52,6 +52,18 @@ def _asking(node: Mapping[str, Any], key: str, kind: type) -> list[str]:
     """Parameters of the target that are annotated with ``kind``, alone or in a union."""
     _, signature, hints = _target(node, key)
     return [name for name in signature.parameters if kind in (hints.get(name), *get_args(hints.get(name)))]
+
+
+def _asked_for(node: Mapping[str, Any], around: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """A nested node without what the part around it has only passed on and its own target does not take.
+
+    ``ideal`` passes count, per_round and seed to every sampler, also to one that draws nothing.
+    """
+    takes = _target(node, key)[1].parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values()):
+        return dict(node)
+    passed_on = {k for k, v in node.items() if k not in takes and k in around and around[k] == v}
+    return {k: v for k, v in node.items() if k not in passed_on or k == "_target_"}
 
 
 def _part(hint: Any) -> type | None:

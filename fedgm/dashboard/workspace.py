@@ -6,6 +6,7 @@ from typing import Any
 
 from fedgm.dashboard.collect import Collection
 from fedgm.errors import FedGMError, RefusedError
+from fedgm.tasks.metric import scoreboard
 from fedgm.track.wandb_key import has_key
 
 NAME = "FedAvg, FedAvgM, FedGM"
@@ -59,7 +60,7 @@ def metrics(found: Collection) -> list[str]:
     names = {
         key for run in found.runs for row in run.evaluations[:1] for key in row if key.startswith(MEASURED)
     }
-    return sorted(names) or ["test/acc", "test/loss", "train/acc", "train/loss"]
+    return sorted(names or scoreboard({}).columns)
 
 
 def swept(found: Collection) -> list[str]:

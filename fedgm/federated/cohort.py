@@ -98,7 +98,7 @@ class CohortTrainer:
             task, share, start = tasks[slot], shares_[slot], history[tasks[slot].staleness]
             kept = self._kept(task, t, x_t.x.device)
             fetched = history.shared(task.staleness)
-            local = Local(start.x, kept.rule, fetched, self.client.lr, self.weights.split)
+            local = Local(start.x, kept.rule, fetched, self.client.lr, self.weights.split, task.client, t)
             with self.client.at_work(start, x_t, kept.optimizer):
                 result = self.client.train(
                     self._batches(task, t), self.data.epoch(task.client), rule.begin(local)

@@ -81,7 +81,7 @@ def _content(path: Path) -> dict[str, Any]:
 def _metric(path: Path, content: dict[str, Any]) -> tuple[str, str]:
     """Name and goal of what is compared."""
     metric = content.get("metric")
-    key, example = f"{path.name}: metric", "metric: {name: test/acc, goal: maximize}"
+    key, example = f"{path.name}: metric", "metric: {name: test/loss, goal: minimize}"
     ok = isinstance(metric, dict) and isinstance(metric.get("name"), str)
     require(ok, key, metric, "the name of a measured value", example)
     goal = cast(dict[str, Any], metric).get("goal", "minimize")  # W&B's default

@@ -85,11 +85,16 @@ def build_loggers(track: Track, folder: Path) -> list[Logger]:
 
 
 def _build(name: str, node: Mapping[str, Any], home: Path) -> Logger:
+    key = f"track.loggers.{name}"
     shutil.rmtree(home, ignore_errors=True)  # the stored rows are replayed into it
     try:
-        takes = inspect.signature(target_of(node, f"track.loggers.{name}")).parameters
-        given = {"save_dir": str(home)} if "save_dir" in takes else {}  # Lightning's name for it
-        return build(node, f"track.loggers.{name}", kind=Logger, **given)
+        return build(node, key, kind=Logger, **_place(node, key, home))
     except ModuleNotFoundError as error:
         reason = f"it needs a package that is not installed ({str(error).splitlines()[0].rstrip('.')})"
         raise ClashError("track", name, reason, f"pip install 'fedgm[{name}]', or track=csv") from None
+
+
+def _place(node: Mapping[str, Any], key: str, home: Path) -> dict[str, str]:
+    """The folder, for a logger with ``save_dir``: Lightning's own word, and no type tells it apart."""
+    asked = "save_dir" in inspect.signature(target_of(node, key)).parameters
+    return {"save_dir": str(home)} if asked and "save_dir" not in node else {}

@@ -149,3 +149,23 @@ def test_optimisers_of_torch_are_parts():
     assert sgd.param_groups[0]["params"][0] is weight
     error = refusal({"_target_": "torch.optim.SGD", "lrr": 0.1}, given={"params"})
     assert (error.key, "lr, momentum" in error.allowed) == ("part.lrr", True)
+
+
+@dataclass(frozen=True)
+class Around:
+    inner: Any
+    seed: int
+
+
+@pytest.mark.parametrize(("target", "got"), [("unreadable", 0.5), ("open_ended", {"rate": 0.5, "seed": 3})])
+def test_what_is_only_passed_on_is_left_out_where_nobody_takes_it(target, got):
+    inner = {"_target_": HERE + target, "rate": 0.5, "seed": 3}
+    values = {"_target_": HERE + "Around", "seed": 3, "inner": inner}
+    assert build(values, "part") == Around(got, 3)
+
+
+def test_a_value_of_the_inner_parts_own_is_not_left_out():
+    inner = {"_target_": HERE + "unreadable", "rate": 0.5, "seed": 4}
+    with pytest.raises(ConfigError) as caught:
+        build({"_target_": HERE + "Around", "seed": 3, "inner": inner}, "part")
+    assert caught.value.key == "part.inner.seed"

@@ -55,7 +55,7 @@ def test_our_files_have_the_papers_points(name, points, rungs):
         ({"metod": "grid", "method": ...}, r"s\.yaml: metod.*Try method: as the key"),
         ({"method": "gird"}, r"s\.yaml: method=gird.*grid or random.*Try method: grid"),
         ({"method": "bayes"}, r"method=bayes.*W&B's server.*Try wandb sweep"),
-        ({"metric": ...}, r"s\.yaml: metric=None.*metric: {name: test/acc, goal: maximize}"),
+        ({"metric": ...}, r"s\.yaml: metric=None.*metric: {name: test/loss, goal: minimize}"),
         ({"metric": {"name": "test/acc", "goal": "up"}}, r"metric\.goal=up.*maximize or minimize"),
         ({"parameters": {}}, r"s\.yaml: parameters=\{\}.*at least one key"),
         ({"parameters": {"a": {"values": []}}}, r"parameters\.a\.values=\[\].*a list of values"),

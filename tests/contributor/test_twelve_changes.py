@@ -1,0 +1,165 @@
+"""Twelve changes as a stranger makes them: one file and one yaml each, outside fedgm, nothing else edited."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import CliRunner
+from safetensors.torch import load_file
+
+import fedgm
+from fedgm.cli.group import main
+from fedgm.errors import ConfigError
+
+HOME = Path(__file__).parent
+CONF = HOME / "my_conf"
+SMALL = [
+    "profile=tiny", "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20",
+    "clients.count=10", "clients.per_round=2", "local.unit=steps", "local.epochs=1", "local.batch_size=10",
+    "trainer.workers=1", "track=none", f"hydra.searchpath=[{CONF}]",
+]  # fmt: skip
+
+
+def rows(result):
+    return [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def run(tmp_path, *words, rounds=2, callbacks=()):
+    result = fedgm.run([*SMALL, f"rounds={rounds}", *words, f"output_dir={tmp_path}"], callbacks)
+    assert result.status == "finished"
+    return result
+
+
+class Watch(fedgm.FederatedCallback):
+    """Who trained in which round, how far it came, and how far the server went."""
+
+    def __init__(self):
+        self.clients, self.deltas, self.steps, self.x = [], [], [], None
+
+    def on_client_end(self, trainer, pl_module, end):
+        self.clients.append(end.task.client)
+        self.deltas.append(end.delta.clone())
+
+    def on_server_update(self, trainer, pl_module, update):  # after FedGM's: callbacks run in their order
+        if self.x is not None:
+            self.steps.append((update.x - self.x).norm().item())
+        self.x = update.x.clone()
+
+
+def test_each_yaml_names_one_file_and_no_file_is_named_twice():
+    targets = [
+        line.split("_target_: elsewhere.")[1].split(".")[0]
+        for path in CONF.rglob("*.yaml")
+        for line in path.read_text().splitlines()
+        if "_target_: elsewhere." in line
+    ]
+    files = {path.stem for path in (HOME / "elsewhere").glob("*.py")} - {"__init__", "count_runs"}
+    assert sorted(targets) == sorted(files)
+    assert len(targets) == 11  # the twelfth is a command, which has no configuration
+
+
+def test_server_rule(tmp_path):
+    watch = Watch()
+    found = rows(run(tmp_path, "algorithm=clipped", "algorithm.eta=2", callbacks=[watch]))
+    assert found[1]["update/norm"] > 0.01
+    assert watch.steps == [pytest.approx(0.02, rel=1e-3)]  # eta * limit
+    with pytest.raises(ConfigError, match=r"algorithm\.limit=-1"):
+        run(tmp_path, "algorithm=clipped", "algorithm.limit=-1")
+    with pytest.raises(ConfigError, match=r"algorithm\.limit=wide: expected a number"):
+        run(tmp_path, "algorithm=clipped", "algorithm.limit=wide")
+
+
+def test_schedule(tmp_path):
+    found = rows(run(tmp_path, "schedule=halving", "algorithm=fedavg", "schedule.every=1", rounds=3))
+    assert [row["server/eta"] for row in found] == [1.0, 0.5, 0.25]
+
+
+def test_client_rule(tmp_path):
+    watch = Watch()
+    run(tmp_path, "client=unit_gradient", "local.lr=0.03", callbacks=[watch])
+    assert [delta.norm().item() for delta in watch.deltas] == pytest.approx([0.03] * 4, rel=1e-4)
+    with pytest.raises(ConfigError, match="unit_gradient"):  # it says needs_plain_sgd
+        run(tmp_path, "client=unit_gradient", "local.momentum=0.9")
+
+
+def test_a_learning_rate_for_each_client(tmp_path):
+    """Clients 0 and 1 in round 1, from the same model: the second goes half as far as it would."""
+    whole, half = Watch(), Watch()
+    words = ("participation/sampler=in_turn", "algorithm=fedavg")
+    run(tmp_path / "whole", *words, rounds=1, callbacks=[whole])
+    run(tmp_path / "half", *words, "client=own_rates", rounds=1, callbacks=[half])
+    assert whole.clients == half.clients == [0, 1]
+    assert torch.equal(half.deltas[0], whole.deltas[0])
+    torch.testing.assert_close(half.deltas[1], 0.5 * whole.deltas[1], rtol=1e-3, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        ["participation=ideal"],
+        ["participation=autonomous", "participation.delay=2", "participation.epochs=[1,1]"],
+        ["participation=event", "participation.speed_sigma=0", "participation.network=0"],
+    ],
+)
+def test_sampler_for_every_scheme(tmp_path, scheme):
+    watch = Watch()
+    run(tmp_path, *scheme, "participation/sampler=in_turn", rounds=3, callbacks=[watch])
+    assert [sorted(watch.clients[i : i + 2]) for i in (0, 2, 4)] == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_data_set(tmp_path):
+    result = run(tmp_path, "data=stripes", "data.alpha=inf", "data.resolution=8", "local.lr=0.1", rounds=1)
+    assert result.summary["data"] == "stripes"
+    tensors = load_file(result.folder / "model.safetensors")
+    assert min(len(bias) for name, bias in tensors.items() if name.endswith(".bias")) == 2  # its classes
+
+
+def test_task(tmp_path):
+    result = run(tmp_path, "task=two_guesses")
+    assert result.summary["metric"] == "test/top2"
+    for row in rows(result):
+        assert 0 <= row["test/top2"] <= 1
+        assert not any(name.endswith("/acc") for name in row)
+
+
+def test_logger(tmp_path):
+    words = [word for word in SMALL if word != "track=none"] + ["track=lines", f"output_dir={tmp_path}"]
+    fedgm.run([*words, "rounds=3", "stop_after=2"])
+    result = fedgm.run([*words, "rounds=3"])
+    lines = (result.folder / "lines" / "lines.txt").read_text().splitlines()
+    assert lines == [f"{row['round']} {row['update/norm']}" for row in rows(result)]
+
+
+def test_picture(tmp_path):
+    run(tmp_path, "callbacks=drift_picture")
+    assert (tmp_path / "drift.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_callback(tmp_path):
+    run(tmp_path, "callbacks=count_clients", "participation/sampler=in_turn", rounds=6)
+    counts = json.loads((tmp_path / "counts.json").read_text())
+    assert counts == {str(client): 2 if client < 2 else 1 for client in range(10)}
+
+
+def test_upload_rule(tmp_path):
+    watch = Watch()
+    sent = rows(run(tmp_path / "bit", "upload=one_bit", rounds=1, callbacks=[watch]))[0]["bytes/up"]
+    plain = rows(run(tmp_path / "plain", rounds=1))[0]["bytes/up"]
+    n = watch.deltas[0].numel()
+    assert plain - sent == 2 * (4 * n - (-(-n // 8) + 4))
+
+
+def test_command(tmp_path, monkeypatch):
+    """A file, and in the package's own pyproject.toml a line, which an installer writes as below."""
+    info = tmp_path / "elsewhere-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: elsewhere\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[fedgm.commands]\ncount_runs = elsewhere.count_runs:command\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    call = CliRunner().invoke
+    overview = " ".join(call(main, ["--help"]).output.split())
+    assert "count_runs Of the package elsewhere." in overview
+    (tmp_path / "summary.json").touch()
+    assert call(main, ["count_runs", str(tmp_path)]).output == "1 runs\n"
+    assert call(main, ["count_runs", str(tmp_path / "none")]).exit_code == 2  # RefusedError

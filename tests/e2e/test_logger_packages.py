@@ -1,0 +1,54 @@
+"""TensorBoard and MLflow themselves: kill -9 in the middle, and every round stands in their files, once."""
+
+import math
+
+import pytest
+from commands import TINY, Commands, read_summary, rows, run_folder
+
+WORDS = (*TINY, "rounds=6", "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20",
+         "clients.count=10", "clients.per_round=2", "local.batch_size=10")  # fmt: skip
+
+
+def killed_and_continued(commands: Commands, folder, kind: str) -> None:
+    """A run that was killed after round 2 or later, and continued to its end."""
+    running = commands.start(folder, *WORDS, f"track={kind}")
+    running.until_row(2)
+    running.kill()
+    assert commands.run(folder, *WORDS, f"track={kind}").code == 0
+    assert read_summary(folder)["status"] == "finished"
+
+
+def expected(folder, column: str) -> dict[int, float]:
+    return {row["round"]: row[column] for row in rows(folder)}
+
+
+def test_tensorboard_has_every_round_once(commands, tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    killed_and_continued(commands, tmp_path / "out", "tensorboard")
+    events = EventAccumulator(str(run_folder(tmp_path / "out") / "tensorboard"))
+    events.Reload()
+    for column in ("update/norm", "test/loss"):
+        found = [(event.step, event.value) for event in events.Scalars(column)]
+        assert [step for step, _ in found] == [1, 2, 3, 4, 5, 6]
+        assert dict(found) == pytest.approx(expected(tmp_path / "out", column))
+
+
+def test_mlflows_file_store_has_every_round_once(commands, tmp_path, monkeypatch):
+    pytest.importorskip("mlflow")
+    killed_and_continued(commands, tmp_path / "out", "mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(f"file:{run_folder(tmp_path / 'out') / 'mlflow'}")
+    (experiment,) = [one for one in client.search_experiments() if one.name == "run"]
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert (run.info.status, run.data.params["rounds"]) == ("FINISHED", "6")
+    assert run.info.run_name == "fedgm seed 0"
+    for column in ("update/norm", "test/loss"):
+        found = [(metric.step, metric.value) for metric in client.get_metric_history(run.info.run_id, column)]
+        assert sorted(step for step, _ in found) == [1, 2, 3, 4, 5, 6]
+        known = expected(tmp_path / "out", column)
+        assert all(math.isclose(known[step], value) for step, value in found)
