@@ -11,10 +11,10 @@ run: $(VENV)/.installed
 	$(BIN)/python run.py +experiment=multistage
 
 test: $(VENV)/.installed-dev lint
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not parity" -q
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not parity" -q
 
 test-all: $(VENV)/.installed-dev $(PARITY)/.installed lint
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not parity" -q
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not parity" -q
 	$(PARITY)/bin/python -m pytest -m parity -q tests/parity
 
 lint: $(VENV)/.installed-dev
