@@ -142,7 +142,7 @@ def test_a_function_of_ours_that_makes_no_part_is_not_called(tmp_path):
     run.data.source = source
     with pytest.raises(ConfigError, match="it makes no Source: NoneType has no federate"):
         assemble.load_federation(run)
-    assert "from a folder only" in refusal(run_with(tmp_path, "data.source", source))
+    assert "a folder builds nothing else" in refusal(run_with(tmp_path, "data.source", source))
     assert precious.exists()
 
 
