@@ -138,6 +138,8 @@ def fits(value: object, hint: Any) -> bool:
         return value in args
     if isinstance(origin, type) and issubclass(origin, Sequence):
         return isinstance(value, list | tuple) and all(fits(v, args[0]) for v in value)
+    if _part(hint) is not None:
+        return isinstance(value, Mapping) and "_target_" in value
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if hint is int:
@@ -156,6 +158,8 @@ def describe(hint: Any) -> str:
         return " or ".join(str(a) for a in args)
     if isinstance(origin, type) and issubclass(origin, Sequence):
         return f"a list, each entry {describe(args[0])}"
+    if (part := _part(hint)) is not None:
+        return f"a {part.__name__} by its _target_"
     words = {float: "a number", int: "a whole number", bool: "true or false", str: "a word", NoneType: "null"}
     return words.get(hint, str(hint))
 

@@ -149,3 +149,8 @@ def test_it_is_answered_before_anything_slow_is_imported(words, late):
     assert done.stdout.strip() == "2 []", done.stderr
     assert done.stderr.startswith(f"error: {words[-1].partition('=')[0]}=")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_number_is_no_part_of_a_part():
+    with pytest.raises(ConfigError, match=r"participation\.sampler=1000: expected a Sampler by its _target_"):
+        require_sound(compose(["profile=tiny", "participation.sampler=1_000"]))
