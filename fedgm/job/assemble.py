@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
+from inspect import isabstract
 from typing import Any
 
 import torch
@@ -121,8 +122,8 @@ def _require_fednova(config: RunConfig) -> None:
 def task_class(config: RunConfig) -> type[TaskModule]:
     """The task's class, which says what it measures before anything is loaded."""
     found: Any = target_of(config.task, "task")
-    allowed = "a subclass of fedgm.tasks.TaskModule"
-    ok = isinstance(found, type) and issubclass(found, TaskModule)
+    allowed = "a subclass of fedgm.tasks.TaskModule with training_step and sums"
+    ok = isinstance(found, type) and issubclass(found, TaskModule) and not isabstract(found)
     require(ok, "task._target_", config.task.get("_target_"), allowed, "task=classification")
     return found
 

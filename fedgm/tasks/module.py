@@ -1,5 +1,6 @@
 """TaskModule: a LightningModule that gives a loss and sums by metric name; between rounds it holds x_t."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,7 +20,7 @@ class Numbered(NamedTuple):
     batch: Any
 
 
-class TaskModule(pl.LightningModule):
+class TaskModule(pl.LightningModule, ABC):
     """A task is a subclass with two methods, ``training_step`` and ``sums``, and one yaml.
 
     It logs nothing per local step (that would cost more than the step's overhead): the loop adds up what
@@ -37,13 +38,13 @@ class TaskModule(pl.LightningModule):
         self.measured: dict[str, float] = {}  # of the last evaluation, by column
         self._table = torch.empty(0)
 
+    @abstractmethod
     def training_step(self, batch: Any, batch_idx: int) -> dict[str, Any]:
         """The mean loss, sums of the other metrics by name, and ``count`` if it is not the batch's length."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sums(self, batch: Any) -> dict[str, Any]:
         """Sums over a batch of an evaluation by metric name, the loss included, and their ``count``."""
-        raise NotImplementedError
 
     def forward(self, *inputs: Any) -> Any:
         """The network's output."""
