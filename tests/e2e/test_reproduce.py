@@ -40,7 +40,7 @@ def test_a_figure_killed_and_continued_is_drawn_judged_and_redrawn(tmp_path):
     text = finish(start(home, "--export", str(tmp_path / "results.jsonl")))
     assert "runs to do, about" in text
     assert "6 runs in" in text
-    runs = record.below(home / "fedavg_eta")
+    runs = record.below(home / "fedgm")
     assert len(runs) == 6
     assert {run.status for run in runs} <= {"finished", "diverged"}
     [verdict] = home.glob("figures/*/fig5/verdict.json")
@@ -50,4 +50,4 @@ def test_a_figure_killed_and_continued_is_drawn_judged_and_redrawn(tmp_path):
     [redrawn] = (tmp_path / "elsewhere").glob("figures/*/fig5/verdict.json")
     assert json.loads(redrawn.read_text()) == json.loads(verdict.read_text())
     assert (redrawn.parent / "fig5.png").read_bytes() == (verdict.parent / "fig5.png").read_bytes()
-    assert not (tmp_path / "elsewhere" / "fedavg_eta").exists()
+    assert not (tmp_path / "elsewhere" / "fedgm").exists()

@@ -25,7 +25,7 @@ def planned(experiment, seeds=3):
 
 @pytest.fixture(scope="module")
 def archived(tmp_path_factory):
-    """Figure 1ab: FedGM at 60 %, FedAvgM at 51 %, FedAvg at 50 % without seed 3; Figure 5 whole."""
+    """Figure 1ab: FedGM at 60 %, FedAvgM at 51 %, FedAvg at 50 % without seed 3."""
     level = {"fedgm": 0.6, "fedavgm": 0.51, "fedavg": 0.5}
     one = planned("fedgm")
     runs = [
@@ -33,6 +33,15 @@ def archived(tmp_path_factory):
         for (key, seed), job in one.jobs.items()
         if (key, seed) != ("fedavg", 3)
     ]
+    path = tmp_path_factory.mktemp("stored") / "results.jsonl"
+    archive.write(path, runs)
+    return path
+
+
+@pytest.fixture(scope="module")
+def archived_etas(tmp_path_factory):
+    """Figure 5: eta 3 diverges, eta 2 wobbles more than eta 1."""
+    runs = []
     for (key, seed), job in planned("fedavg_eta", [1, 2, 3]).jobs.items():
         if key == "eta_3":
             runs.append(record(job, [0.2] * 6, "diverged", "fedavg"))
@@ -86,8 +95,8 @@ def test_the_grid_behind_a_winner_is_found_point_by_point(archived):
     assert grid_runs("fedgm_grid", WORDS, lambda job: None, "outputs", others) == [None] * 90
 
 
-def test_a_claim_over_two_figures_says_which_one_is_missing(archived, tmp_path):
-    [verdict] = api.reproduce("fig5", WORDS, stored=archived, out=tmp_path, seeds=[1, 2, 3])
+def test_a_claim_over_two_figures_says_which_one_is_missing(archived_etas, tmp_path):
+    [verdict] = api.reproduce("fig5", WORDS, stored=archived_etas, out=tmp_path, seeds=[1, 2, 3])
     [c4] = verdict["claims"]
     assert [part["verdict"] for part in c4["parts"]] == ["holds", "undecided", "holds"]
     assert "FedGM, eta 5, seed 1: missing" in c4["parts"][1]["notes"]
@@ -95,9 +104,9 @@ def test_a_claim_over_two_figures_says_which_one_is_missing(archived, tmp_path):
     assert c4["parts"][2]["high"] < 1
 
 
-def test_the_same_runs_give_the_same_bytes(archived, tmp_path):
+def test_the_same_runs_give_the_same_bytes(archived_etas, tmp_path):
     for place in ("a", "b"):
-        api.reproduce("fig5", WORDS, stored=archived, out=tmp_path / place)
+        api.reproduce("fig5", WORDS, stored=archived_etas, out=tmp_path / place)
     for name in ("fig5.png", "fig5.pdf", "verdict.json"):
         assert (tmp_path / "a/fig5" / name).read_bytes() == (tmp_path / "b/fig5" / name).read_bytes()
 
@@ -148,10 +157,19 @@ def test_a_plan_is_what_the_sweeps_runner_runs():
     assert len(sweep.jobs) == 6
     assert sweep.file.halving is None
     job = one.jobs["eta_2", 1]
-    assert job.overrides[:2] == ("+experiment=fedavg_eta", "algorithm.eta=2.0")
+    assert job.overrides[:3] == ("+experiment=fedavg_eta", "name=fedgm", "algorithm.eta=2.0")
     assert job.overrides[-1] == "seed=1"
     assert (job.rounds, job.eval_every) == (100, 5)
     assert one.choosing("eta_2") == replace(one.jobs["eta_2", 0])
+
+
+def test_runs_that_two_figures_share_are_computed_once():
+    """FedAvg at eta 1 is a line of Figures 5 and 6 and a point of the grid; ideal FedGM one of 1ab, 1cd and 9."""
+    grid, fedavg, fedgm = (planned(name, [1]).jobs for name in ("fedgm", "fedavg_eta", "fedgm_eta"))
+    assert fedavg["eta_1", 1].key == fedgm["fedavg", 1].key == grid["fedavg", 1].key
+    delayed = (planned(name, [1]).jobs["ideal", 1].key for name in ("autonomous", "autonomous_delay10"))
+    assert {*delayed} == {grid["fedgm", 1].key}
+    assert planned("heterogeneity", [1]).jobs["fedgm_05", 1].key == grid["fedgm", 1].key
 
 
 def test_labels_move_no_further_than_they_must():
