@@ -4,6 +4,7 @@ import random
 from functools import cache
 
 import yaml
+from omegaconf import OmegaConf
 
 from fedgm.config import compose, conf_dir
 from fedgm.config.refusals import keys
@@ -58,8 +59,37 @@ def group_word(draw: random.Random) -> str:
 
 
 def value_word(draw: random.Random, known: list[str]) -> str:
+    """A key with a value near its own, which mostly trains, or with any value, which mostly does not."""
+    key = draw.choice(known)
+    if draw.random() < 0.6:
+        return f"{key}={near(draw, _own_value(key))}"
     kind = draw.choice(("number", "number", "real", "other"))
-    return f"{draw.choice(known)}={draw.choice(VALUES[kind])}"
+    return f"{key}={draw.choice(VALUES[kind])}"
+
+
+def near(draw: random.Random, value: object) -> str:
+    """Half, double, one more, one less, the other truth; anything else as it is."""
+    if isinstance(value, bool):
+        return str(draw.random() < 0.5).lower()
+    if isinstance(value, int):
+        return str(draw.choice((value, value + 1, value - 1, 2 * value, value // 2, value + 0.5)))
+    if isinstance(value, float):
+        return str(draw.choice((value, 2 * value, value / 2, value / 10, -value)))
+    if isinstance(value, list):
+        return f"[{','.join(near(draw, each) for each in value)}]"
+    return "null" if value is None else str(value)
+
+
+@cache
+def _own_value(key: str) -> object:
+    """What the small run, or the option that brings the key, has there; null where it is a reference."""
+    value = OmegaConf.select(compose(SMALL), key)
+    if value is None:
+        group, _, rest = key.partition(".")
+        parts = [yaml.safe_load(path.read_text()) for path in sorted((conf_dir() / group).glob("*.yaml"))]
+        found = [part[rest] for part in parts if isinstance(part, dict) and rest in part]
+        value = next((each for each in found if not isinstance(each, str | dict)), None)
+    return OmegaConf.to_object(value) if OmegaConf.is_config(value) else value
 
 
 def spoiled(draw: random.Random, word: str) -> str:
