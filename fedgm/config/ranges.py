@@ -1,6 +1,8 @@
 """Range checks of single values, for the schema of a run."""
 
+from collections.abc import Mapping
 from math import inf
+from typing import Any, cast
 
 from fedgm.errors import require
 
@@ -19,3 +21,11 @@ def at_least(key: str, value: float | None, low: float, example: object) -> None
 def positive(key: str, value: float | None, example: object) -> None:
     """Range check of a finite number above zero."""
     require(value is None or 0 < value < inf, key, value, "a positive number", f"{key}={example}")
+
+
+def named(group: str, part: object) -> None:
+    """A part's name is text: folders, summaries and pictures show it."""
+    if isinstance(part, Mapping):
+        name = cast(Mapping[str, Any], part).get("name", group)
+        ok = isinstance(name, str) and name.isprintable() and name.strip() != ""
+        require(ok, f"{group}.name", name, "text", f"{group}.name=mine")

@@ -10,8 +10,10 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from fedgm.config.ranges import at_least, one_of, positive
+from fedgm.config.ranges import at_least, named, one_of, positive
 from fedgm.errors import require
+
+PARTS = ("algorithm", "schedule", "participation", "client", "upload", "task", "callbacks", "model")
 
 
 @dataclass
@@ -238,3 +240,5 @@ class RunConfig:
         at_least("seed", self.seed, 0, 0)
         at_least("data.seed", self.data.seed, 0, 0)
         at_least("stop_after", self.stop_after, 1, 50)
+        for group in PARTS:
+            named(group, getattr(self, group))

@@ -28,6 +28,8 @@ RANGES = {
     "local.lr=inf": ("a positive number", "local.lr=0.01"),
     "local.lr=nan": ("a positive number", "local.lr=0.01"),
     "local.batch_size=0": ("a number of at least 1", "local.batch_size=20"),
+    "model.name=-0.5": ("text", "model.name=mine"),
+    "algorithm.name=null": ("text", "algorithm.name=mine"),
     "local.optimizer=lion": ("sgd or adamw", "local.optimizer=sgd"),
     "local.momentum=1.0": ("0 <= momentum < 1", "local.momentum=0.9"),
     "local.momentum=-0.1": ("0 <= momentum < 1", "local.momentum=0.9"),
