@@ -52,7 +52,7 @@ def command(results: Path, page: Path) -> None:
     if START not in text or END not in text:
         raise FedGMError(f"{page}: the lines '{START}' and '{END}' are missing, between which the tables go")
     before, after = text.split(START)[0], text.split(END)[1]
-    body = when.markdown(found, links, scale)
+    body = when.markdown(found, links, scale, first.board.judge)
     write_atomically(page, f"{before}{START}\n{body}{END}{after}")
     for path in (page, *(page.with_name(name) for name in links.values())):
         click.echo(path)

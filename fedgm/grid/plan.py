@@ -62,7 +62,10 @@ class Plan:
     @property
     def folder(self) -> Path:
         """Where the sweep's own table and pictures go."""
-        words = [self.file.name, *(word for word in self.extra if not word.startswith("profile="))]
+        words = [
+            self.file.name,
+            *(word for word in self.extra if not word.startswith(("profile=", "hydra."))),
+        ]
         words += [f"seed={self.seeds[0]}"] if self.seeds[0] else []
         name = re.sub(r"[^\w.,=+\-\[\]]+", "-", ",".join(words))
         if len(name) > LONGEST:

@@ -100,4 +100,4 @@ def test_c8_and_what_is_also_said():
     assert judged("C8", **lines) == ["holds"]
     assert judged("C8", **{**lines, "fedgm_03": poorer, "fedavg_03": better}) == ["does not hold"]
     assert judged("faster", eta_5=better, fedavg=poorer) == ["holds"]
-    assert paper.FASTER.parts[0].metric == TRAIN
+    assert paper.FASTER.parts[0].split == TRAIN
