@@ -20,7 +20,7 @@ def command(results: Path, page: Path) -> None:
     """
     from fedgm.errors import FedGMError
     from fedgm.figures import when as pictures
-    from fedgm.figures.style import save
+    from fedgm.figures.formats import save
     from fedgm.files import write_atomically
     from fedgm.paper import when
     from fedgm.paper.evidence import stored_records

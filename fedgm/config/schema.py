@@ -15,7 +15,7 @@ from fedgm.errors import require
 
 
 @dataclass
-class Clients:
+class ClientsConfig:
     """The federation: n clients, m of them in each round."""
 
     count: int = MISSING
@@ -33,7 +33,7 @@ class Clients:
 
 
 @dataclass
-class Local:
+class LocalConfig:
     """LocalOPT (Alg. 2)."""
 
     epochs: int = MISSING
@@ -70,7 +70,7 @@ class PaperMomentum:
 
 
 @dataclass
-class Eval:
+class EvalConfig:
     """When and on what the global model is measured."""
 
     every: int = MISSING
@@ -91,7 +91,7 @@ class Eval:
 
 
 @dataclass
-class Checkpoint:
+class CheckpointConfig:
     """How much a killed run may lose."""
 
     every: int = MISSING
@@ -104,7 +104,7 @@ class Checkpoint:
 
 
 @dataclass
-class Data:
+class DataConfig:
     """A source and the way it is split over clients; keys with a value here are read by images alone."""
 
     name: str = MISSING
@@ -139,7 +139,7 @@ class Data:
 
 
 @dataclass
-class Profile:
+class ProfileConfig:
     """Sizes; nothing of the algorithm."""
 
     name: str = MISSING
@@ -159,7 +159,7 @@ class Profile:
 
 
 @dataclass
-class Trainer:
+class TrainerConfig:
     """What Lightning's Trainer is told."""
 
     name: str = MISSING
@@ -177,7 +177,7 @@ class Trainer:
 
 
 @dataclass
-class Track:
+class TrackConfig:
     """Where rows go: Weights & Biases, and any number of Lightning loggers."""
 
     name: str = MISSING
@@ -222,14 +222,14 @@ class RunConfig:
     )
     callbacks: Any = field(default_factory=lambda: {"name": "none"})
     model: Any = MISSING
-    data: Data = MISSING
-    profile: Profile = MISSING
-    trainer: Trainer = MISSING
-    track: Track = MISSING
-    clients: Clients = MISSING
-    local: Local = MISSING
-    eval: Eval = MISSING
-    checkpoint: Checkpoint = MISSING
+    data: DataConfig = MISSING
+    profile: ProfileConfig = MISSING
+    trainer: TrainerConfig = MISSING
+    track: TrackConfig = MISSING
+    clients: ClientsConfig = MISSING
+    local: LocalConfig = MISSING
+    eval: EvalConfig = MISSING
+    checkpoint: CheckpointConfig = MISSING
 
     def __post_init__(self) -> None:
         inside = all(part not in ("", ".", "..") and part.isprintable() for part in self.name.split("/"))

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from fedgm.dashboard import columns
-from fedgm.dashboard.collect import Collection, Run
+from fedgm.dashboard.collect import Collection, PageRun
 from fedgm.track.rows import Row
 
 MOST_POINTS = 1_000_000  # evaluations on a page: beyond, runs are thinned
@@ -18,7 +18,7 @@ SHOWN_FACTS = (
     "seed", "name", "algorithm", "schedule", "participation", "profile", "model", "data", "status", "reason",
     "rounds", "rounds_done", "seconds", "local_steps", "commit",
 )  # fmt: skip
-Link = Callable[[Run], str | None]
+Link = Callable[[PageRun], str | None]
 
 
 def build(
@@ -48,7 +48,7 @@ def build(
 
 
 def _run(
-    run: Run, rows: list[Row], shared: dict[str, Any], link: str | None, everything: bool
+    run: PageRun, rows: list[Row], shared: dict[str, Any], link: str | None, everything: bool
 ) -> dict[str, Any]:
     facts, config = run.record.facts, _config(run.record.config)
     differs = {key: value for key, value in config.items() if key not in shared or shared[key] != value}
@@ -69,7 +69,7 @@ def _run(
     }
 
 
-def _with_start(run: Run) -> list[Row]:
+def _with_start(run: PageRun) -> list[Row]:
     """Evaluations, with the model before the first round where it was measured."""
     initial = run.record.facts.get("initial")
     if not isinstance(initial, dict) or not run.evaluations:

@@ -40,11 +40,8 @@ def measure_of(own: PlannedFigure, lookup: Lookup) -> Measure:
     """The figure's metric as the claims need it."""
     metric = metric_of(own, lookup)
     if own.figure.claims and metric.better != "higher":
-        where, why = (
-            f"{own.figure.experiment}: figure.metric",
-            "claims are about metrics of which more is better",
-        )
-        raise ClashError(where, metric.name, why, "claims: []")
+        why = "claims are about metrics of which more is better"
+        raise ClashError(f"{own.figure.experiment}: figure.metric", metric.name, why, "claims: []")
     return Measure(metric.name, metric.label, metric.scale)
 
 
@@ -75,8 +72,8 @@ def grid_runs(
 ) -> list[JudgedRun | None]:
     """A run for each point of the sweep behind a winner, on the seed that chose it; None where not run.
 
-    ``judged`` is the column that counts. ``stored`` are all records there are: planning many points takes seconds, and is left out where none can
-    belong to the sweep.
+    ``judged`` is the column that counts. ``stored`` are all records there are: planning many points takes
+    seconds, and is left out where none can belong to the sweep.
     """
     name, *words = grid.split()
     read = file.read(conf_dir().parent / "sweeps" / f"{name}.yaml")

@@ -40,7 +40,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """What a figure shows, and which claims it judges; one outside the paper has neither number nor claims."""
+    """What a figure shows, and which claims it judges; outside the paper it has neither number nor claims."""
 
     experiment: str
     number: str | None
@@ -82,14 +82,8 @@ def choose(word: str) -> list[str]:
         return list(known.values())
     number = word.removeprefix("fig")
     chosen = [name for key, name in known.items() if key == number or key.rstrip("abcd") == number]
-    names = [f"fig{key}" for key in sorted(known)]
-    require(
-        bool(chosen),
-        "figure",
-        word,
-        f"{', '.join(names)}, fig1, all or an experiment",
-        "fedgm reproduce fig2",
-    )
+    allowed = f"{', '.join(f'fig{key}' for key in sorted(known))}, fig1, all or an experiment"
+    require(bool(chosen), "figure", word, allowed, "fedgm reproduce fig2")
     return chosen
 
 

@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from fedgm.config import compose
 from fedgm.errors import FedGMError
 from fedgm.grid.file import SweepFile
-from fedgm.grid.plan import Job, Plan
+from fedgm.grid.plan import Job, SweepPlan
 from fedgm.paper.figure import PaperFigure, read
 from fedgm.tasks.metric import described
 from fedgm.track.folder import locate
@@ -78,7 +78,7 @@ def make(
     return PlannedFigure(figure, chosen, jobs, configs)
 
 
-def as_sweep(planned: Sequence[PlannedFigure], overrides: Sequence[str], output_dir: str) -> Plan:
+def as_sweep(planned: Sequence[PlannedFigure], overrides: Sequence[str], output_dir: str) -> SweepPlan:
     """All figures as one sweep without rungs, so that its runner and its live table serve here."""
     jobs = {job.key: job for one in planned for job in one.jobs.values()}
     configs = {one.jobs[place].key: cfg for one in planned for place, cfg in one.configs.items()}
@@ -89,7 +89,7 @@ def as_sweep(planned: Sequence[PlannedFigure], overrides: Sequence[str], output_
     column = f"test/{metric.name}"
     file = SweepFile(Path(name), name, "grid", column, goal, (), tuple(points.values()), None)
     first = next(iter(configs.values()))
-    return Plan(
+    return SweepPlan(
         file, tuple(overrides), tuple(jobs.values()), tuple(configs[key] for key in jobs), str(first.name),
         str(first.algorithm.name), None, str(first.profile.name), Path(output_dir),
     )  # fmt: skip

@@ -55,12 +55,9 @@ def tried(records: Iterable[RunRecord]) -> dict[Regime, list[Tried]]:
         delay = 1 if ideal else int(run.config["participation.delay"])
         setting = Regime(delay, "" if ideal else str(run.config.get("participation.anchor") or "start"))
         eta, beta, nu = (float(run.config.get(f"algorithm.{key}") or 0.0) for key in ("eta", "beta", "nu"))
-        rule, lost, paused = (
-            str(run.facts["algorithm"]),
-            is_divergent(run, board.headline),
-            run.status == "paused",
-        )
-        point = Tried(rule, eta, beta, nu, board.judge.scale * score, lost, paused)
+        rule, paused = str(run.facts["algorithm"]), run.status == "paused"
+        lost, points = is_divergent(run, board.headline), board.judge.scale * score
+        point = Tried(rule, eta, beta, nu, points, lost, paused)
         found.setdefault(setting, []).append(point)
     return {setting: sorted(found[setting]) for setting in sorted(found)}
 
@@ -102,10 +99,8 @@ def markdown(
 ) -> str:
     """The tables and pictures of the page; what they mean is for people to write around them."""
     unit = "in percent" if metric.scale == 100 else metric.unit
-    lines = [
-        f"{scale} {metric.label.capitalize()} is the mean of the last ten evaluations on the test set, {unit}.",
-        "",
-    ]
+    what = f"{metric.label.capitalize()} is the mean of the last ten evaluations on the test set"
+    lines = [f"{scale} {what}, {unit}.", ""]
     lines += [f"![{name}]({path})" for name, path in pictures.items()]
     lines += ["", "| clients | FedAvg's best | FedAvgM's best | FedGM's best | FedGM at FedAvg's budget |"]
     lines += ["|---|---|---|---|---|"]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
+Row = dict[str, float | int | None]  # what is known of a round, by column
 SPLITS = ("train", "test")  # of which x_t is measured; `local` is measured while clients train
 
 

@@ -7,7 +7,7 @@ from chromium import BINARY
 from dashboard_runs import store_page, write_run
 
 from fedgm.dashboard.collect import Collector
-from fedgm.dashboard.serve import Source, make_server
+from fedgm.dashboard.serve import PayloadSource, make_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BINARY is None, reason="needs Chromium")]
 # Waits until the table shows a word, or 20 seconds.
@@ -50,7 +50,7 @@ def test_odd_folders_open(browser, tmp_path, kind):
 
 def test_a_served_page_follows_a_run_without_reload(browser, tmp_path):
     write_run(tmp_path / "a", rounds=100, done=20, status="paused")
-    server = make_server(Source(Collector([tmp_path]), "runs"), 0)
+    server = make_server(PayloadSource(Collector([tmp_path]), "runs"), 0)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

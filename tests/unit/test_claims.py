@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from made_curves import evidence, flat, made, noisy, wobbling
+from made_curves import MEASURE, evidence, flat, made, noisy, wobbling
 
 from fedgm.claims.parts import Better, Divergence, MoreStable, SmallGap, Stretch
 from fedgm.claims.run import JudgedRun, first_quarter, last_quarter, quarter, settled_stage_1, stage, whole
@@ -45,7 +45,7 @@ def test_chance_fills_all_ten_in_last10_and_what_comes_after_the_end_in_area():
     assert run.last10("test/acc") == 0.1
     assert run.curve("test/acc") == ([5, 10, 15, 20], [0.5, 0.5, 0.1, 0.1])
     # trapezoids: 5*.5 + 5*.3 + 5*.1 over 15 rounds
-    assert Better("a", "b", over=whole).value(run) == pytest.approx(100 * 4.5 / 15)
+    assert Better("a", "b", over=whole).value(run, MEASURE) == pytest.approx(100 * 4.5 / 15)
 
 
 def test_evaluations_are_planned_every_so_many_rounds_and_after_the_last():

@@ -29,7 +29,7 @@ command: ["${program}", +experiment=fedgm, profile=tiny, rounds=30, eval.every=3
 
 
 @pytest.fixture
-def planned(tmp_path) -> plan.Plan:
+def planned(tmp_path) -> plan.SweepPlan:
     (tmp_path / "s.yaml").write_text(FILE)
     return plan.make(file.read(tmp_path / "s.yaml"), [], [0], str(tmp_path / "o"))
 
