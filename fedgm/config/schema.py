@@ -164,7 +164,6 @@ class TrainerConfig:
 
     name: str = MISSING
     accelerator: str = MISSING
-    devices: Any = MISSING
     workers: Any = MISSING  # int | "auto"
     threads: int = MISSING
     precision: str = MISSING

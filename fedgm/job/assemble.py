@@ -216,9 +216,7 @@ def build_trainer(
     try:
         return pl.Trainer(
             accelerator=config.trainer.accelerator,
-            devices=per_node
-            if workers > 1 or config.trainer.accelerator == "cpu"
-            else config.trainer.devices,
+            devices=per_node,  # a worker is a process on the CPU, or a GPU
             num_nodes=started.nodes if started else 1,
             strategy=strategy,
             precision=config.trainer.precision,  # pyright: ignore[reportArgumentType]
@@ -236,7 +234,7 @@ def build_trainer(
         )
     except (ValueError, MisconfigurationException) as error:
         t = config.trainer
-        asked = f"(accelerator={t.accelerator}, devices={t.devices}, precision={t.precision})"
+        asked = f"(accelerator={t.accelerator}, workers={workers}, precision={t.precision})"
         raise ClashError("trainer", asked, str(error).splitlines()[0].rstrip("!."), "trainer=cpu") from error
 
 

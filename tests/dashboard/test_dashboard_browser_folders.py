@@ -3,11 +3,11 @@
 import threading
 
 import pytest
-from chromium import BINARY
-from dashboard_runs import store_page, write_run
 
 from fedgm.dashboard.collect import Collector
 from fedgm.dashboard.serve import PayloadSource, make_server
+from tests.dashboard.chromium import BINARY
+from tests.dashboard.dashboard_runs import store_page, write_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BINARY is None, reason="needs Chromium")]
 # Waits until the table shows a word, or 20 seconds.

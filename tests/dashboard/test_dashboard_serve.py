@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from http.client import HTTPConnection
 
 import pytest
-from dashboard_runs import write_run
 
 from fedgm.dashboard.collect import Collector
 from fedgm.dashboard.serve import ADDRESS, PayloadSource, make_server
+from tests.dashboard.dashboard_runs import write_run
 
 
 @contextmanager

@@ -4,11 +4,11 @@ import re
 
 import pytest
 import torch
-from commands import TINY, read_summary, rows, run_folder
 from safetensors.torch import load_file
 
 import fedgm
 from fedgm.job import launch
+from tests.e2e.commands import TINY, read_summary, rows, run_folder
 
 # eta=500 is wrong enough to reach losses of 4e5, but a network of group norms and ReLU dies before it
 # overflows, and its loss comes back: hence eval.loss_limit. A million overflows in round 3.

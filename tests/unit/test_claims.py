@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from made_curves import MEASURE, evidence, flat, made, noisy, wobbling
 
 from fedgm.claims.parts import Better, Divergence, MoreStable, SmallGap, Stretch
 from fedgm.claims.run import JudgedRun, first_quarter, last_quarter, quarter, settled_stage_1, stage, whole
 from fedgm.claims.verdict import PartResult, together
+from tests.unit.made_curves import MEASURE, evidence, flat, made, noisy, wobbling
 
 THREE = (1, 2, 3)
 

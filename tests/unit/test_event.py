@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from event_scheme import ROUNDS, arrivals, event, three
 
 from fedgm.figures.timeline import draw_timeline
 from fedgm.participation import devices, ideal, samplers
 from fedgm.participation.clock import WorkSpan
 from fedgm.participation.devices import Devices
 from fedgm.participation.staleness import Discount
+from tests.unit.event_scheme import ROUNDS, arrivals, event, three
 
 # By hand ---------------------------------------------------------------------------------------------
 

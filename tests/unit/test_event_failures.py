@@ -1,12 +1,12 @@
 """What can go wrong under the virtual clock has a defined end: lost clients, shut windows, old updates."""
 
 import pytest
-from event_scheme import ROUNDS, arrivals, event, three
 
 from fedgm.errors import ConfigError
 from fedgm.participation import Uniform, clock
 from fedgm.participation.clock import WorkSpan
 from fedgm.participation.devices import Devices
+from tests.unit.event_scheme import ROUNDS, arrivals, event, three
 
 
 def test_a_client_that_never_returns_is_given_up_and_its_slot_filled(monkeypatch):

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
-from made_records import record
 
 from fedgm import api
 from fedgm.cli import group as cli
@@ -16,6 +15,7 @@ from fedgm.paper import plan
 from fedgm.paper.evidence import grid_runs
 from fedgm.paper.report import markdown
 from fedgm.track import archive
+from tests.unit.made_records import record
 
 WORDS = ["profile=tiny", "rounds=100", "eval.every=5"]
 

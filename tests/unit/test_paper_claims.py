@@ -1,10 +1,10 @@
 """Claims C1-C8 of the paper, each with the parts that docs/claims.md gives it, on constructed curves."""
 
 import pytest
-from made_curves import evidence, flat, made, wobbling
 
 from fedgm.claims import paper
 from fedgm.claims.run import TRAIN
+from tests.unit.made_curves import evidence, flat, made, wobbling
 
 THREE = (1, 2, 3)
 

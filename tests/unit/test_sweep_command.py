@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
-from stored_runs import store
 
 from fedgm.cli.group import main
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.grid import file, plan, sweep
 from fedgm.track import archive
+from tests.unit.stored_runs import store
 
 FILE = """
 method: grid

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from stored_runs import store
 
 from fedgm import config
 from fedgm.errors import ConfigError, FedGMError
@@ -15,6 +14,7 @@ from fedgm.grid.ranking import at_budget, entry, other_seeds, ranking, write_bes
 from fedgm.track import archive, record
 from fedgm.track.folder import locate
 from fedgm.track.identity import identity
+from tests.unit.stored_runs import store
 
 ROOT = Path(__file__).parents[2]
 FILE = """

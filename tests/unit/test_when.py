@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from made_records import record
 
 from fedgm.commands.when import END, START, command
 from fedgm.grid.plan import Job
 from fedgm.paper.when import Regime, advantage, at_equal_budget, best, tried, usable
+from tests.unit.made_records import record
 
 
 def run(
