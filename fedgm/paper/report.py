@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fedgm.tasks.metric import Metric, has_chance_level
+from fedgm.tasks.metric import Metric
 
 HEAD = """\
 # The paper's figures and claims, reproduced
@@ -84,7 +84,7 @@ def _lines(verdict: dict[str, Any]) -> str:
     steps = verdict["local steps"]
     K = f", K = {steps[0]:.1f} to {steps[1]:.1f} local steps" if steps else ""
     note = "Mean and deviation over seeds of the mean of the last 10 evaluations; a divergent run "
-    note += "counts with chance level" if has_chance_level(metric.name) else "is left out"
+    note += "counts with chance level" if verdict["claims"] else "is left out"
     return "\n".join([*table, "", f"{note}{K}. Commits: {', '.join(verdict['commits'])}."])
 
 
