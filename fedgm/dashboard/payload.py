@@ -44,7 +44,31 @@ def build(
     runs = [
         _run(run, rows, shared, link(run), everything) for run, rows in zip(found.runs, tables, strict=True)
     ]
-    return {"title": title, "config": shared, "runs": runs, "notes": _first(notes), "splits": list(splits)}
+    return {
+        "title": title,
+        "config": shared,
+        "metrics": _metrics(found.runs),
+        "runs": runs,
+        "notes": _first(notes),
+        "splits": list(splits),
+    }
+
+
+def _metrics(runs: Sequence[PageRun]) -> dict[str, dict[str, Any]]:
+    """How each metric is shown, by name: as the first run that describes it does."""
+    found: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        try:
+            metrics = run.record.board.metrics
+        except (TypeError, ValueError, KeyError, AttributeError):  # a summary from anybody
+            continue
+        for metric in metrics:
+            scale = metric.scale if isinstance(metric.scale, int | float) else 1.0
+            found.setdefault(
+                str(metric.name),
+                {"label": str(metric.label), "better": str(metric.better), "scale": _plain(scale)},
+            )
+    return dict(sorted(found.items()))
 
 
 def _run(
