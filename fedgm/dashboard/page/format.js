@@ -28,9 +28,13 @@ const byId = (id) => document.getElementById(id);
 
 let described = new Map(); // metrics by name, as the tasks of the runs describe them
 
+// Of test/loss and worst_loss the description of loss; of two that fit, the longer name.
 function describedOf(metric) {
-  const names = [...described.keys()].filter((name) => metric === name || metric.endsWith(`/${name}`) || metric.endsWith(`_${name}`));
-  return described.get(names.sort((a, b) => b.length - a.length)[0]);
+  let found = '';
+  for (const name of described.keys()) {
+    if ((metric === name || metric.endsWith(`/${name}`) || metric.endsWith(`_${name}`)) && name.length > found.length) found = name;
+  }
+  return described.get(found);
 }
 function isShare(metric) { return scaleOf(metric) === 100; }
 function scaleOf(metric) { const known = describedOf(metric); return known ? known.scale : 1; }
