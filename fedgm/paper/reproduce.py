@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rich.console import Console
@@ -118,7 +119,10 @@ class Reproduction:
         first = next(iter(one.configs.values()))
         runs = [run for job in one.jobs.values() if (run := self.lookup(job)) is not None]
         steps = [float(run.facts["local_steps"]) for run in runs if run.facts.get("local_steps")]
-        words = [word for word in self.overrides if word != "profile=small"]
+        given = [word for word in self.overrides if word != "profile=small"]
+        words = [
+            quote(word) if word.startswith("hydra.") else word for word in given
+        ]  # a path may have blanks
         if self.seeds != 3:
             listed = (
                 [self.seeds] if isinstance(self.seeds, int) else [*self.seeds, ""][: max(2, len(self.seeds))]
