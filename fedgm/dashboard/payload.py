@@ -63,7 +63,8 @@ def _metrics(runs: Sequence[PageRun]) -> dict[str, dict[str, Any]]:
         except (TypeError, ValueError, KeyError, AttributeError):  # a summary from anybody
             continue
         for metric in metrics:
-            scale = metric.scale if isinstance(metric.scale, int | float) else 1.0
+            stated: Any = metric.scale
+            scale = stated if isinstance(stated, int | float) else 1.0
             found.setdefault(
                 str(metric.name),
                 {"label": str(metric.label), "better": str(metric.better), "scale": _plain(scale)},
