@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 
-from fedgm.claims.run import TEST, Run
+from fedgm.claims.run import JudgedRun
 from fedgm.statistics.budget import best_of
 
 UNEQUAL = "not at equal budget"
 
 
-def score(run: Run) -> float | None:
-    """Last10 of test accuracy, in points; a run that was paused counts with what it has so far."""
-    value = run.last10(TEST)
+def score(run: JudgedRun) -> float | None:
+    """Last10 of the judged column, in points; a run that was paused counts with what it has so far."""
+    value = run.last10(run.judged)
     return None if value is None else 100 * value
 
 
 def budget_notes(
-    name: str, grid: Sequence[Run | None], baseline_name: str, baseline: Sequence[Run | None]
+    name: str, grid: Sequence[JudgedRun | None], baseline_name: str, baseline: Sequence[JudgedRun | None]
 ) -> list[str]:
     """The best of a smaller draw from ``grid`` beside the best of ``baseline``, all of seed 0.
 

@@ -6,7 +6,7 @@ Lines are named by their key in the experiment's yaml; ``experiment/key`` is a l
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fedgm.claims.parts import Better, Event, MoreStable, Part, SmallGap, Stretch, judge_all
+from fedgm.claims.parts import Better, Divergence, MoreStable, Part, SmallGap, Stretch, judge_all
 from fedgm.claims.run import TEST, TRAIN, first_quarter, last_quarter, settled_stage_1, stage, whole
 from fedgm.claims.verdict import Evidence, PartResult, Verdict, together
 from fedgm.errors import require
@@ -34,7 +34,7 @@ class Claim:
 C1 = Claim(
     "C1",
     "FedGM beats FedAvgM and FedAvg, in training and test",
-    tuple(Better("fedgm", other, metric) for other in ("fedavgm", "fedavg") for metric in (TRAIN, TEST)),
+    tuple(Better("fedgm", other, split) for other in ("fedavgm", "fedavg") for split in (TRAIN, TEST)),
     budgets=(("fedgm", "fedavg"), ("fedavgm", "fedavg")),
 )
 C2 = Claim(
@@ -66,8 +66,8 @@ C4 = Claim(
     "C4",
     "FedAvg is unstable at eta 2 and divergent at 3; FedGM converges at 5",
     (
-        Event("fedavg_eta/eta_3", divergent=True),
-        Event("fedgm_eta/eta_5", divergent=False),
+        Divergence("fedavg_eta/eta_3", divergent=True),
+        Divergence("fedgm_eta/eta_5", divergent=False),
         MoreStable(Stretch("fedavg_eta/eta_1"), Stretch("fedavg_eta/eta_2"), b_divergent_holds=True),
     ),
     figures=("fedavg_eta", "fedgm_eta"),
@@ -78,7 +78,7 @@ C5 = Claim(
     "eta 5 is faster early, eta 1 is more stable late",
     (
         Better("eta_5", "eta_1", TRAIN, first_quarter, "over the first quarter"),
-        MoreStable(_LATE_1, _LATE_5, beside=(("training accuracy", MoreStable(_LATE_1, _LATE_5, TRAIN)),)),
+        MoreStable(_LATE_1, _LATE_5, beside=(("", MoreStable(_LATE_1, _LATE_5, TRAIN)),)),
     ),
 )
 

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from fedgm.claims.run import TEST, TRAIN, Run, Window, whole
+from fedgm.claims.run import TEST, JudgedRun, Measure, Window, whole
 from fedgm.claims.verdict import Evidence, PartResult, Verdict
 from fedgm.statistics import curve
 from fedgm.statistics.interval import LEVEL, Interval, log_ratio, paired
 
 GAP = 3.0  # points within which a gap is small
-WORDS = {TRAIN: "training accuracy", TEST: "test accuracy"}
 
 
 class Part(Protocol):
@@ -24,30 +23,32 @@ class Part(Protocol):
 
 @dataclass(frozen=True)
 class Better:
-    """A over B, in last10 of a metric, or in its area where a window is given."""
+    """A over B, in last10 of the figure's metric, or in its area where a window is given."""
 
     a: str
     b: str
-    metric: str = TEST
+    split: str = TEST
     over: Window | None = None
     period: str = ""  # the window in words
 
     def judge(self, evidence: Evidence) -> PartResult:
         """`holds` if the interval of A - B is above 0, `does not hold` if it is below."""
-        what = f"area under {WORDS[self.metric]}" if self.over else f"{WORDS[self.metric]}, mean of last 10"
+        words = evidence.measure.words(self.split)
+        what = f"area under {words}" if self.over else f"{words}, mean of last 10"
         period = f" {self.period}" if self.period else ""
         text = f"{evidence.name(self.a)} over {evidence.name(self.b)}: {what}{period}"
         interval, values, notes = _difference(evidence, self)
         verdict = _sided(interval) if interval and not notes else "undecided"
         return PartResult(text, "better", verdict, "points", interval, values, tuple(notes))
 
-    def value(self, run: Run) -> float | None:
+    def value(self, run: JudgedRun, measure: Measure) -> float | None:
         """The statistic of one run, in points."""
+        column = measure.column(self.split)
         if self.over is None:
-            last = run.last10(self.metric)
-            return None if last is None else 100 * last
-        rounds, values = run.within(self.metric, self.over)
-        return 100 * curve.area(rounds, values) if values else None
+            last = run.last10(column)
+            return None if last is None else measure.scale * last
+        rounds, values = run.within(column, self.over)
+        return measure.scale * curve.area(rounds, values) if values else None
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ class SmallGap:
 
     def judge(self, evidence: Evidence) -> PartResult:
         """`holds` if the interval of A - B lies within the gap, `does not hold` if wholly outside."""
-        text = f"{evidence.name(self.a)} and {evidence.name(self.b)}: test accuracy within {GAP:g} points"
+        words = evidence.measure.words(TEST)
+        text = f"{evidence.name(self.a)} and {evidence.name(self.b)}: {words} within {GAP:g} points"
         interval, values, notes = _difference(evidence, Better(self.a, self.b))
         verdict: Verdict = "undecided"
         if interval and not notes:
@@ -72,7 +74,7 @@ class SmallGap:
 
 
 @dataclass(frozen=True)
-class Event:
+class Divergence:
     """A line is divergent, or is not, in every seed."""
 
     line: str
@@ -105,11 +107,12 @@ def _difference(
     for line in (part.a, part.b):
         own = values[evidence.name(line)] = {}
         for run in evidence.of(line):
-            value = part.value(run) if run.is_judged else None
+            value = part.value(run, evidence.measure) if run.is_judged else None
             if value is not None:
                 own[run.seed] = value
             elif run.is_judged:
-                notes.append(f"{evidence.name(line)}, seed {run.seed}: no {part.metric} to judge")
+                column = evidence.measure.column(part.split)
+                notes.append(f"{evidence.name(line)}, seed {run.seed}: no {column} to judge")
     a, b = values[evidence.name(part.a)], values[evidence.name(part.b)]
     both = [seed for seed in evidence.seeds if seed in a and seed in b]
     interval = paired([a[seed] for seed in both], [b[seed] for seed in both]) if both else None
@@ -136,10 +139,10 @@ class MoreStable:
 
     a: Stretch
     b: Stretch
-    metric: str = TEST
+    split: str = TEST
     least: int = 3  # evaluations that a stretch must have
     b_divergent_holds: bool = False  # C4: B divergent in every seed is enough, whatever A does
-    beside: tuple[tuple[str, "MoreStable"], ...] = ()  # shown, not judged
+    beside: tuple[tuple[str, "MoreStable"], ...] = ()  # in words, or its metric; not judged
 
     def judge(self, evidence: Evidence) -> PartResult:
         """The rule for divergent runs first, then the interval of ln(A / B)."""
@@ -155,8 +158,9 @@ class MoreStable:
         else:
             verdict = "holds" if interval.high < 0 else "does not hold" if interval.low > 0 else "undecided"
         for words, other in self.beside:
-            notes.append(f"{words}: {_words(other._ratio(evidence)[0])}")
-        text = f"{a} more stable than {b}: fluctuation of {WORDS[self.metric]}"
+            said = words or evidence.measure.words(other.split)
+            notes.append(f"{said}: {_words(other._ratio(evidence)[0])}")
+        text = f"{a} more stable than {b}: fluctuation of {evidence.measure.words(self.split)}"
         shown = {a: values[0], b: values[1]}
         return PartResult(text, "more stable", verdict, "ratio", interval, shown, (*missing, *notes))
 
@@ -185,20 +189,21 @@ class MoreStable:
             if one.is_divergent or other.is_divergent:
                 notes.append(f"seed {one.seed} left out: divergent")
                 continue
-            pair = [self._fluctuation(one, self.a), self._fluctuation(other, self.b)]
+            column = evidence.measure.column(self.split)
+            pair = [self._fluctuation(one, self.a, column), self._fluctuation(other, self.b, column)]
             if None in pair or 0.0 in pair:
                 short = True
                 reason = "a fluctuation of 0" if 0.0 in pair else f"fewer than {self.least} evaluations"
                 notes.append(f"seed {one.seed}: {reason}")
                 continue
             for own, value in zip(found, pair, strict=True):
-                own[one.seed] = 100 * (value or math.nan)
+                own[one.seed] = evidence.measure.scale * (value or math.nan)
         both = list(found[0].values()), list(found[1].values())
         return (log_ratio(*both) if both[0] else None), found, notes, short
 
-    def _fluctuation(self, run: Run, stretch: Stretch) -> float | None:
+    def _fluctuation(self, run: JudgedRun, stretch: Stretch, column: str) -> float | None:
         """Around the line through the stretch's evaluations; None where there are too few."""
-        rounds, values = run.within(self.metric, stretch.window)
+        rounds, values = run.within(column, stretch.window)
         return curve.fluctuation(rounds, values) if len(values) >= max(self.least, 3) else None
 
 

@@ -6,17 +6,34 @@ from dataclasses import dataclass, field
 
 from fedgm.statistics import curve
 
-# What the paper draws and claims: its figures are of accuracy.
-TRAIN, TEST, LOSS = "train/acc", "test/acc", "train/loss"
+TRAIN, TEST = "train", "test"  # splits; which metric of them is judged stands in the figure's yaml
+LOSS = "train/loss"  # a column that every task has
 JUDGED = ("finished", "diverged")
 MARGIN = 1.2  # times chance: a model at or below it has learned nothing
 
 Values = tuple[float | None, ...]
-Window = Callable[["Run"], tuple[float, float]]  # rounds after the first and up to the second
+Window = Callable[["JudgedRun"], tuple[float, float]]  # rounds after the first and up to the second
 
 
 @dataclass(frozen=True)
-class Run:
+class Measure:
+    """The metric that claims are about, as its task describes it; more of it is better."""
+
+    name: str  # the second half of its columns
+    label: str  # in words
+    scale: float = 1.0  # shown is scale * value
+
+    def column(self, split: str) -> str:
+        """Its column of a split, as rows have it."""
+        return f"{split}/{self.name}"
+
+    def words(self, split: str) -> str:
+        """For people: training or test, and the label."""
+        return f"{'training' if split == TRAIN else split} {self.label}"
+
+
+@dataclass(frozen=True)
+class JudgedRun:
     """One seed of one line; ``rounds`` is T, ``ends`` are the last rounds of its stages."""
 
     seed: int
@@ -26,7 +43,8 @@ class Run:
     measured: tuple[int, ...] = ()
     values: Mapping[str, Values] = field(default_factory=dict[str, Values])
     ends: tuple[int, ...] = ()
-    classes: int = 10
+    judged: str = ""  # the column that is at chance in a model that guesses
+    classes: int | None = None  # of which it guesses one; None: the metric has no such level
 
     @property
     def is_judged(self) -> bool:
@@ -34,18 +52,20 @@ class Run:
         return self.status in JUDGED
 
     @property
-    def chance(self) -> float:
-        """Accuracy of a model that guesses."""
-        return 1 / self.classes
+    def chance(self) -> float | None:
+        """What a model that guesses reaches, where that is known."""
+        return 1 / self.classes if self.classes else None
 
     @property
     def is_divergent(self) -> bool:
-        """Ended as diverged, or mean of the last 10: training loss >= ln(classes), accuracy <= 1.2 chance."""
+        """Ended as diverged, or mean of the last 10: training loss >= ln(classes), metric <= 1.2 chance."""
         if self.status == "diverged":
             return True
-        loss, accuracy = (curve.last10(self.values.get(key, ())) for key in (LOSS, TEST))
+        if not self.classes:
+            return False
+        loss, reached = (curve.last10(self.values.get(key, ())) for key in (LOSS, self.judged))
         lost = loss is not None and loss >= math.log(self.classes)
-        return lost or (accuracy is not None and accuracy <= MARGIN * self.chance)
+        return lost or (reached is not None and reached <= MARGIN * (1 / self.classes))
 
     def last10(self, metric: str) -> float | None:
         """Mean of the last 10 evaluations; chance for a divergent run, whatever it reached before."""
@@ -73,22 +93,22 @@ class Run:
         return [t for t, _ in inside], [v for _, v in inside]
 
 
-def whole(run: Run) -> tuple[float, float]:
+def whole(run: JudgedRun) -> tuple[float, float]:
     """All rounds."""
     return 0, run.rounds
 
 
-def quarter(run: Run) -> int:
+def quarter(run: JudgedRun) -> int:
     """A quarter of T, rounded half up: the paper's 500 of 2000 rounds."""
     return math.floor(run.rounds / 4 + 0.5)
 
 
-def first_quarter(run: Run) -> tuple[float, float]:
+def first_quarter(run: JudgedRun) -> tuple[float, float]:
     """The paper's first 500 of 2000 rounds."""
     return 0, quarter(run)
 
 
-def last_quarter(run: Run) -> tuple[float, float]:
+def last_quarter(run: JudgedRun) -> tuple[float, float]:
     """The paper's last 500 of 2000 rounds."""
     return run.rounds - quarter(run), run.rounds
 
@@ -96,7 +116,7 @@ def last_quarter(run: Run) -> tuple[float, float]:
 def stage(number: int) -> Window:
     """Stage ``number``, from 1: after the end of the one before it, up to its own."""
 
-    def rounds(run: Run) -> tuple[float, float]:
+    def rounds(run: JudgedRun) -> tuple[float, float]:
         if number > len(run.ends):
             return 0, 0  # no such stage, so no evaluations
         return (run.ends[number - 2] if number > 1 else 0), run.ends[number - 1]
@@ -104,7 +124,7 @@ def stage(number: int) -> Window:
     return rounds
 
 
-def settled_stage_1(run: Run) -> tuple[float, float]:
+def settled_stage_1(run: JudgedRun) -> tuple[float, float]:
     """Stage 1 without its first third, in which a curve bends because it learns fast."""
     end = run.ends[0] if run.ends else 0
     return end / 3, end

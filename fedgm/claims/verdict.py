@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from fedgm.claims.run import Run
+from fedgm.claims.run import JudgedRun, Measure
 from fedgm.statistics.interval import Interval
 
 Verdict = Literal["holds", "does not hold", "undecided"]
@@ -13,16 +13,17 @@ Verdict = Literal["holds", "does not hold", "undecided"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """Runs of each line by seed, and the seeds that the figure's plan names."""
+    """What is measured, runs of each line by seed, and the seeds that the figure's plan names."""
 
+    measure: Measure
     seeds: tuple[int, ...]
-    runs: Mapping[str, Mapping[int, Run]]
+    runs: Mapping[str, Mapping[int, JudgedRun]]
     names: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def of(self, line: str) -> list[Run]:
+    def of(self, line: str) -> list[JudgedRun]:
         """A run for every planned seed; `missing` where there is none."""
         known = self.runs.get(line, {})
-        return [known.get(seed) or Run(seed, "missing") for seed in self.seeds]
+        return [known.get(seed) or JudgedRun(seed, "missing") for seed in self.seeds]
 
     def name(self, line: str) -> str:
         """A line as people read it."""

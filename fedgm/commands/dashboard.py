@@ -8,7 +8,7 @@ from urllib.parse import quote
 import click
 
 if TYPE_CHECKING:
-    from fedgm.dashboard.collect import Collection, Collector, Run
+    from fedgm.dashboard.collect import Collection, Collector, PageRun
 
 
 @click.command()
@@ -70,7 +70,7 @@ def _write(collector: "Collector", title: str, out: Path, show: bool, partition:
         click.launch(out.resolve().as_uri())
 
 
-def link(run: "Run", out: Path) -> str | None:
+def link(run: "PageRun", out: Path) -> str | None:
     """The run folder as seen from the page, so that both can move together."""
     if run.record.folder is None:
         return None
@@ -81,12 +81,12 @@ def link(run: "Run", out: Path) -> str | None:
 
 def _serve(collector: "Collector", title: str, port: int, show: bool, partition: bool) -> None:
     """Until it is interrupted."""
-    from fedgm.dashboard.serve import ADDRESS, Source, make_server
+    from fedgm.dashboard.serve import ADDRESS, PayloadSource, make_server
     from fedgm.errors import RefusedError
 
     splits = _splits(collector.collect(), partition) if partition else ([], [])
     try:
-        server = make_server(Source(collector, title, splits), port)
+        server = make_server(PayloadSource(collector, title, splits), port)
     except OSError as error:
         raise RefusedError(f"port {port} cannot be used ({error.strerror}). Try --port 0") from None
     url = f"http://{ADDRESS}:{server.server_port}/"

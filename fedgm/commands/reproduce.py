@@ -1,9 +1,11 @@
-"""A figure of the paper: run what is missing, draw it, judge its claims."""
+"""A figure of the paper, or of your own: run what is missing, draw it, judge its claims."""
 
 import sys
 from pathlib import Path
 
 import click
+
+from fedgm.cli.options import as_words, config_dir
 
 STORED = "docs/results"
 
@@ -25,6 +27,7 @@ def parse_seeds(words: str) -> int | list[int]:
 @click.option("--seeds", default="3", show_default=True, help="How many, or a list: 1,2,5.")
 @click.option("--workers", type=click.IntRange(min=1), help="Runs side by side  [default: one per core].")
 @click.option("--profile", help="small, paper or tiny: what profile=... is to run.py.")
+@config_dir
 @click.option("--output-dir", default="outputs", show_default=True, help="Run folders.")
 @click.option(
     "--stored",
@@ -45,10 +48,13 @@ def parse_seeds(words: str) -> int | list[int]:
 )
 def command(
     figure: str, overrides: tuple[str, ...], seeds: str, workers: int | None, profile: str | None,
-    output_dir: str, stored: str | None, out: str | None, report: str | None, export: str | None,
-    dry_run: bool,
+    config_dir: Path | None, output_dir: str, stored: str | None, out: str | None, report: str | None,
+    export: str | None, dry_run: bool,
 ) -> None:  # fmt: skip
-    """Run what FIGURE lacks (fig1ab, fig1cd, fig2 ... fig9, all), draw it, and judge the paper's claims.
+    """Run what FIGURE lacks, draw it, and judge the paper's claims.
+
+    FIGURE is fig1ab, fig1cd, fig2 ... fig9, all (of the paper), or an experiment with a figure: of its own,
+    such as outer, or one of yours with --config-dir.
 
     The same command again continues. --seeds 3 means 1, 2, 3 where winners were chosen on seed 0, else
     0, 1, 2. OVERRIDES go to every run.
@@ -64,7 +70,7 @@ def command(
         stored and "=" in stored and not Path(stored).exists()
     ):  # `--stored profile=tiny`: no path, an override
         overrides, stored = (stored, *overrides), STORED
-    words = [*([f"profile={profile}"] if profile else []), *overrides]
+    words = [*as_words(profile, config_dir), *overrides]
     count = workers or default_workers()
     planned = work.load(figure, words, parse_seeds(seeds), output_dir, stored, console)
     planned.show_plan(count, timed=stored is None)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fedgm.cli.options import as_words, config_dir
+
 if TYPE_CHECKING:
     from fedgm.grid.sweep import Sweep
 
@@ -31,6 +33,7 @@ def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> li
     help="A list: 0,1,2. Winners are chosen on the first.",
 )
 @click.option("--profile", help="small, paper or tiny: what profile=... is to run.py.")
+@config_dir
 @click.option(
     "--output-dir", default="outputs", show_default=True, help="Run folders; several sweeps may share it."
 )
@@ -51,8 +54,8 @@ def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> li
 )
 def command(
     file: str, overrides: tuple[str, ...], workers: int | None, seeds: list[int], profile: str | None,
-    output_dir: str, status: bool, best: bool, write: bool, dry_run: bool, stored: tuple[str, ...],
-    export: str | None,
+    config_dir: Path | None, output_dir: str, status: bool, best: bool, write: bool, dry_run: bool,
+    stored: tuple[str, ...], export: str | None,
 ) -> None:  # fmt: skip
     """Run every point of a W&B sweep FILE; the same command again continues.
 
@@ -67,7 +70,7 @@ def command(
         raise click.UsageError("--write goes with --best")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # scancel means what Ctrl-C means
     console = Console()
-    words = [*([f"profile={profile}"] if profile else []), *overrides]
+    words = [*as_words(profile, config_dir), *overrides]
     planned = work.load(file, words, seeds, output_dir, stored, console)
     count = workers or work.default_workers()
     if dry_run:

@@ -20,7 +20,7 @@ def command(results: Path, page: Path) -> None:
     """
     from fedgm.errors import FedGMError
     from fedgm.figures import when as pictures
-    from fedgm.figures.style import save
+    from fedgm.figures.formats import save
     from fedgm.files import write_atomically
     from fedgm.paper import when
     from fedgm.paper.evidence import stored_records
@@ -52,7 +52,7 @@ def command(results: Path, page: Path) -> None:
     if START not in text or END not in text:
         raise FedGMError(f"{page}: the lines '{START}' and '{END}' are missing, between which the tables go")
     before, after = text.split(START)[0], text.split(END)[1]
-    body = when.markdown(found, links, scale)
+    body = when.markdown(found, links, scale, first.board.judge)
     write_atomically(page, f"{before}{START}\n{body}{END}{after}")
     for path in (page, *(page.with_name(name) for name in links.values())):
         click.echo(path)

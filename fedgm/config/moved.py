@@ -1,4 +1,4 @@
-"""Targets that have moved: stored runs name the old place, and keep the hash that it gave them."""
+"""Targets that have moved and keys that are gone: stored runs have the old ones, and keep their hash."""
 
 from typing import Any
 
@@ -16,6 +16,7 @@ MOVED: dict[str, str] = {
     "fedgm.schedule.stages.Stages": "fedgm.server.stages.Stages",
     "fedgm.schedule.sutskever.Sutskever": "fedgm.server.sutskever.Sutskever",
 }
+RETIRED = ("trainer.devices",)  # never part of a hash; trainer.workers says it
 NOW = {before: now for now, before in MOVED.items()}
 
 
@@ -29,3 +30,12 @@ def with_present_targets(node: Any) -> Any:
             for key, value in node.items()
         }
     return [with_present_targets(value) for value in node] if isinstance(node, list) else node
+
+
+def without_retired_keys(values: dict[str, Any]) -> dict[str, Any]:
+    """Stored values without the keys that no version reads any more."""
+    kept = dict(values)
+    for group, name in (key.split(".") for key in RETIRED):
+        if isinstance(kept.get(group), dict):
+            kept[group] = {key: value for key, value in kept[group].items() if key != name}
+    return kept

@@ -32,7 +32,7 @@ def build(
     is not even called.
     """
     extra |= dict.fromkeys(_asking(node, key, type(offer)) if offer is not None else (), offer)
-    check(node, key, given=set(extra))
+    check_part(node, key, given=set(extra))
     if kind is not None:
         _require_kind(kind, promised(target_of(node, key)), node, key)
     wanted = inspect.signature(get_object(str(node["_target_"]))).parameters
@@ -71,7 +71,7 @@ def _part(hint: Any) -> type | None:
     return hint if inspect.isclass(hint) and getattr(hint, "_is_protocol", False) else None
 
 
-def check(node: Mapping[str, Any], key: str, given: set[str] | None = None) -> None:
+def check_part(node: Mapping[str, Any], key: str, given: set[str] | None = None) -> None:
     """Raise :class:`ConfigError` for an unknown target, an unknown parameter or a value of the wrong type."""
     target, signature, hints = _target(node, key)
     names = [n for n, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD and n != "self"]
@@ -83,7 +83,7 @@ def check(node: Mapping[str, Any], key: str, given: set[str] | None = None) -> N
         if name not in names and not open_ended:
             raise ClashError(where, value, f"{target} takes {', '.join(names)}", f"~{where}")
         if name in hints and not fits(value, hints[name]):
-            raise ConfigError(where, value, describe(hints[name]), f"{where}={_example(hints[name])}")
+            raise ConfigError(where, value, in_words(hints[name]), f"{where}={_example(hints[name])}")
     missing = [
         n for n in names if signature.parameters[n].default is inspect.Parameter.empty and n not in node
     ]
@@ -149,15 +149,15 @@ def fits(value: object, hint: Any) -> bool:
     return True
 
 
-def describe(hint: Any) -> str:
+def in_words(hint: Any) -> str:
     """A hint in words, for error messages."""
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        return " or ".join(describe(a) for a in args)
+        return " or ".join(in_words(a) for a in args)
     if origin is Literal:
         return " or ".join(str(a) for a in args)
     if isinstance(origin, type) and issubclass(origin, Sequence):
-        return f"a list, each entry {describe(args[0])}"
+        return f"a list, each entry {in_words(args[0])}"
     if (part := _part(hint)) is not None:
         return f"a {part.__name__} by its _target_"
     words = {float: "a number", int: "a whole number", bool: "true or false", str: "a word", NoneType: "null"}

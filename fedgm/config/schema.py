@@ -17,7 +17,7 @@ PARTS = ("algorithm", "schedule", "participation", "client", "upload", "task", "
 
 
 @dataclass
-class Clients:
+class ClientsConfig:
     """The federation: n clients, m of them in each round."""
 
     count: int = MISSING
@@ -35,7 +35,7 @@ class Clients:
 
 
 @dataclass
-class Local:
+class LocalConfig:
     """LocalOPT (Alg. 2)."""
 
     epochs: int = MISSING
@@ -72,7 +72,7 @@ class PaperMomentum:
 
 
 @dataclass
-class Eval:
+class EvalConfig:
     """When and on what the global model is measured."""
 
     every: int = MISSING
@@ -93,7 +93,7 @@ class Eval:
 
 
 @dataclass
-class Checkpoint:
+class CheckpointConfig:
     """How much a killed run may lose."""
 
     every: int = MISSING
@@ -106,7 +106,7 @@ class Checkpoint:
 
 
 @dataclass
-class Data:
+class DataConfig:
     """A source and the way it is split over clients; keys with a value here are read by images alone."""
 
     name: str = MISSING
@@ -141,7 +141,7 @@ class Data:
 
 
 @dataclass
-class Profile:
+class ProfileConfig:
     """Sizes; nothing of the algorithm."""
 
     name: str = MISSING
@@ -161,12 +161,11 @@ class Profile:
 
 
 @dataclass
-class Trainer:
+class TrainerConfig:
     """What Lightning's Trainer is told."""
 
     name: str = MISSING
     accelerator: str = MISSING
-    devices: Any = MISSING
     workers: Any = MISSING  # int | "auto"
     threads: int = MISSING
     precision: str = MISSING
@@ -179,7 +178,7 @@ class Trainer:
 
 
 @dataclass
-class Track:
+class TrackConfig:
     """Where rows go: Weights & Biases, and any number of Lightning loggers."""
 
     name: str = MISSING
@@ -224,14 +223,14 @@ class RunConfig:
     )
     callbacks: Any = field(default_factory=lambda: {"name": "none"})
     model: Any = MISSING
-    data: Data = MISSING
-    profile: Profile = MISSING
-    trainer: Trainer = MISSING
-    track: Track = MISSING
-    clients: Clients = MISSING
-    local: Local = MISSING
-    eval: Eval = MISSING
-    checkpoint: Checkpoint = MISSING
+    data: DataConfig = MISSING
+    profile: ProfileConfig = MISSING
+    trainer: TrainerConfig = MISSING
+    track: TrackConfig = MISSING
+    clients: ClientsConfig = MISSING
+    local: LocalConfig = MISSING
+    eval: EvalConfig = MISSING
+    checkpoint: CheckpointConfig = MISSING
 
     def __post_init__(self) -> None:
         inside = all(part not in ("", ".", "..") and part.isprintable() for part in self.name.split("/"))

@@ -14,7 +14,7 @@ from hydra.utils import get_object
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fedgm.config.moved import with_present_targets
+from fedgm.config.moved import with_present_targets, without_retired_keys
 from fedgm.errors import ConfigError, RefusedError
 
 # Packages whose own classes and functions may be built. Of fedgm those where parts are: fedgm.api.run would
@@ -71,7 +71,7 @@ def read_stored(path: Path, trust: Sequence[str] = ()) -> dict[str, Any]:
         ) from None
     if not isinstance(values, dict) or not values:
         raise RefusedError(f"{path} is damaged (it has no keys). Allowed: the config.yaml of a run")
-    values = with_present_targets(values)
+    values = without_retired_keys(with_present_targets(values))
     require_trusted(values, "", trust)
     return values
 

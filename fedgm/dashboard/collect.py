@@ -19,7 +19,7 @@ UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError, Recursio
 
 
 @dataclass(frozen=True)
-class Run:
+class PageRun:
     """A record, its evaluations with the seconds until then, and how often each staleness occurred."""
 
     record: RunRecord
@@ -32,7 +32,7 @@ class Run:
 class Collection:
     """The runs, sorted, and a line for each thing that is not on the page."""
 
-    runs: list[Run]
+    runs: list[PageRun]
     left_out: list[str]
 
 
@@ -41,12 +41,12 @@ class Collector:
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self.paths = list(paths)
-        self._known: dict[Path, tuple[object, Run | str]] = {}
-        self._stored: dict[Path, tuple[object, list[Run | str]]] = {}
+        self._known: dict[Path, tuple[object, PageRun | str]] = {}
+        self._stored: dict[Path, tuple[object, list[PageRun | str]]] = {}
 
     def collect(self) -> Collection:
         """All runs; of two with the same hash and seed the first, folders before archives."""
-        found: dict[tuple[str, int], Run] = {}
+        found: dict[tuple[str, int], PageRun] = {}
         left_out: list[str] = []
         for path in self.paths:
             for name, run in (*self._folders(path), *self._archives(path)):
@@ -58,7 +58,7 @@ class Collector:
                     found[run.record.key] = run
         return Collection(sorted(found.values(), key=_order), left_out)
 
-    def _folders(self, path: Path) -> Iterator[tuple[str, Run | str]]:
+    def _folders(self, path: Path) -> Iterator[tuple[str, PageRun | str]]:
         """Every folder below ``path`` that holds a file of a run."""
         if not path.is_dir():
             return
@@ -67,13 +67,13 @@ class Collector:
         for folder in sorted(folders):
             yield _relative(folder, path), self._cached(folder)
 
-    def _cached(self, folder: Path) -> Run | str:
+    def _cached(self, folder: Path) -> PageRun | str:
         state = (tuple(_stamp(folder / name) for name in FILES), lock.is_alive(folder))
         if self._known.get(folder, (None,))[0] != state:
             self._known[folder] = (state, _read_folder(folder))
         return self._known[folder][1]
 
-    def _archives(self, path: Path) -> Iterator[tuple[str, Run | str]]:
+    def _archives(self, path: Path) -> Iterator[tuple[str, PageRun | str]]:
         """The runs of every file of stored results."""
         below = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
         for file in below:
@@ -86,7 +86,7 @@ class Collector:
                 yield _relative(file, path), run
 
 
-def _read_archive(file: Path) -> list[Run | str]:
+def _read_archive(file: Path) -> list[PageRun | str]:
     """The runs of a file, or why there are none."""
     try:
         return [_from_archive(stored) for stored in archive.read(file)]
@@ -96,7 +96,7 @@ def _read_archive(file: Path) -> list[Run | str]:
         return [f"stored results cannot be read ({type(error).__name__})"]
 
 
-def _read_folder(folder: Path) -> Run | str:
+def _read_folder(folder: Path) -> PageRun | str:
     """A run, or why there is none."""
     if not (folder / "summary.json").exists():
         return "no summary.json: not a run folder, or one that has just begun"
@@ -109,14 +109,14 @@ def _read_folder(folder: Path) -> Run | str:
             return "its rows are not those that the run has written"
         _check(run)
         files = [name for name in FILES if (folder / name).exists()]
-        return Run(run, _with_seconds(run.evaluations, rows), _histogram(rows), files)
+        return PageRun(run, _with_seconds(run.evaluations, rows), _histogram(rows), files)
     except UNREADABLE as error:
         return f"cannot be read ({type(error).__name__}: {error})"
 
 
-def _from_archive(stored: RunRecord) -> Run:
+def _from_archive(stored: RunRecord) -> PageRun:
     _check(stored)
-    return Run(stored, stored.evaluations, _histogram(stored.evaluations), [])
+    return PageRun(stored, stored.evaluations, _histogram(stored.evaluations), [])
 
 
 def _check(run: RunRecord) -> None:
@@ -168,7 +168,7 @@ def _stamp(file: Path) -> tuple[int, int] | None:
     return known.st_mtime_ns, known.st_size
 
 
-def _order(run: Run) -> tuple[str, str, str, int]:
+def _order(run: PageRun) -> tuple[str, str, str, int]:
     facts = run.record.facts
     return str(facts.get("name")), str(facts.get("algorithm")), facts["hash"], facts["seed"]
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from fedgm.dashboard import columns
-from fedgm.dashboard.collect import Collection, Run
+from fedgm.dashboard.collect import Collection, PageRun
 from fedgm.track.rows import Row
 
 MOST_POINTS = 1_000_000  # evaluations on a page: beyond, runs are thinned
@@ -18,7 +18,7 @@ SHOWN_FACTS = (
     "seed", "name", "algorithm", "schedule", "participation", "profile", "model", "data", "status", "reason",
     "rounds", "rounds_done", "seconds", "local_steps", "commit",
 )  # fmt: skip
-Link = Callable[[Run], str | None]
+Link = Callable[[PageRun], str | None]
 
 
 def build(
@@ -44,11 +44,36 @@ def build(
     runs = [
         _run(run, rows, shared, link(run), everything) for run, rows in zip(found.runs, tables, strict=True)
     ]
-    return {"title": title, "config": shared, "runs": runs, "notes": _first(notes), "splits": list(splits)}
+    return {
+        "title": title,
+        "config": shared,
+        "metrics": _metrics(found.runs),
+        "runs": runs,
+        "notes": _first(notes),
+        "splits": list(splits),
+    }
+
+
+def _metrics(runs: Sequence[PageRun]) -> dict[str, dict[str, Any]]:
+    """How each metric is shown, by name: as the first run that describes it does."""
+    found: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        try:
+            metrics = run.record.board.metrics
+        except (TypeError, ValueError, KeyError, AttributeError):  # a summary from anybody
+            continue
+        for metric in metrics:
+            stated: Any = metric.scale
+            scale = stated if isinstance(stated, int | float) else 1.0
+            found.setdefault(
+                str(metric.name),
+                {"label": str(metric.label), "better": str(metric.better), "scale": _plain(scale)},
+            )
+    return dict(sorted(found.items()))
 
 
 def _run(
-    run: Run, rows: list[Row], shared: dict[str, Any], link: str | None, everything: bool
+    run: PageRun, rows: list[Row], shared: dict[str, Any], link: str | None, everything: bool
 ) -> dict[str, Any]:
     facts, config = run.record.facts, _config(run.record.config)
     differs = {key: value for key, value in config.items() if key not in shared or shared[key] != value}
@@ -69,7 +94,7 @@ def _run(
     }
 
 
-def _with_start(run: Run) -> list[Row]:
+def _with_start(run: PageRun) -> list[Row]:
     """Evaluations, with the model before the first round where it was measured."""
     initial = run.record.facts.get("initial")
     if not isinstance(initial, dict) or not run.evaluations:

@@ -11,23 +11,23 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from fedgm.dashboard import page, payload
-from fedgm.dashboard.collect import Collection, Collector, Run
+from fedgm.dashboard.collect import Collection, Collector, PageRun
 
 ADDRESS = "127.0.0.1"
 Splits = tuple[Sequence[dict[str, Any]], Sequence[str]]  # tables, and notes on what is missing
 
 
-def run_key(run: Run) -> str:
+def run_key(run: PageRun) -> str:
     """How a served run is addressed."""
     return f"{run.record.facts['hash'][:16]}-{run.record.facts['seed']}"
 
 
-class Source:
+class PayloadSource:
     """The newest payload, read once for all who ask at the same time."""
 
     def __init__(self, collector: Collector, title: str, splits: Splits = ((), ())) -> None:
         self.collector, self.title, self.splits = collector, title, splits
-        self.folders: dict[str, Run] = {}
+        self.folders: dict[str, PageRun] = {}
         self.port = 0  # known once the server listens
         self._lock = threading.Lock()
         self._found: Collection | None = None
@@ -54,11 +54,11 @@ class Source:
         return run.record.folder / name
 
 
-def _link(run: Run) -> str | None:
+def _link(run: PageRun) -> str | None:
     return f"runs/{run_key(run)}/" if run.record.folder is not None else None
 
 
-def make_server(source: Source, port: int) -> ThreadingHTTPServer:
+def make_server(source: PayloadSource, port: int) -> ThreadingHTTPServer:
     """A server bound to the loopback address; port 0 takes any that is free."""
 
     class Handler(_Handler):
@@ -71,7 +71,7 @@ def make_server(source: Source, port: int) -> ThreadingHTTPServer:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    shared: Source
+    shared: PayloadSource
 
     def do_GET(self) -> None:
         """The page, its data, or a file of a run."""

@@ -78,7 +78,7 @@ def pool(dataset: Dataset, resolution: int) -> Dataset:
     )
 
 
-def check(dataset: Dataset, origin: str) -> Dataset:
+def checked(dataset: Dataset, origin: str) -> Dataset:
     """Return ``dataset`` if its arrays fit together, else say which of them do not."""
     for split in ("train", "test"):
         images: NDArray[Any] = getattr(dataset, f"{split}_images")

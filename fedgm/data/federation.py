@@ -13,7 +13,7 @@ from fedgm.data import skew
 from fedgm.data.clients import Evaluation
 from fedgm.data.dataset import Dataset, pool, subset
 from fedgm.data.images import Batch, Images
-from fedgm.data.partition import Clients, VirtualPartition, dirichlet
+from fedgm.data.partition import ClientSplit, VirtualPartition, dirichlet
 from fedgm.draws import generator
 from fedgm.errors import require, require_fits
 
@@ -31,7 +31,7 @@ class Batching(NamedTuple):
 class Federation:
     """Clients as indices, samples left to ``images``; nothing here grows with the number of clients."""
 
-    def __init__(self, images: Images, partition: Clients, batching: Batching | None = None) -> None:
+    def __init__(self, images: Images, partition: ClientSplit, batching: Batching | None = None) -> None:
         self.images, self.partition = images, partition
         self.batching = batching or Batching()
 
@@ -140,12 +140,12 @@ class Split(NamedTuple):
     classes_per_client: int
 
 
-def _virtual(labels: NDArray[np.int64], s: Split) -> Clients:
+def _virtual(labels: NDArray[np.int64], s: Split) -> ClientSplit:
     samples = s.client_samples or max(s.min_samples, len(labels) // s.clients)
     return VirtualPartition(labels, s.clients, s.alpha, s.seed, samples)
 
 
-PARTITIONS: dict[str, Callable[[NDArray[np.int64], Split], Clients]] = {
+PARTITIONS: dict[str, Callable[[NDArray[np.int64], Split], ClientSplit]] = {
     "dirichlet": lambda labels, s: dirichlet(labels, s.clients, s.alpha, s.seed, s.min_samples),
     "virtual": _virtual,
     "shards": lambda labels, s: skew.shards(labels, s.clients, s.shards, s.seed, s.min_samples),

@@ -12,7 +12,7 @@ from torch import Tensor
 from fedgm.data.dataset import Dataset
 from fedgm.errors import require
 
-Batch = tuple[Tensor, Tensor]
+Batch = tuple[Tensor, Tensor]  # inputs and targets, of images and of text
 AUGMENTATIONS = ("none", "flip", "crop_flip")
 PREPARED = 32 * 2**20  # bytes of a client's images up to which they are normalised once a round
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedgm.data.dataset import Dataset, channel_statistics, check
+from fedgm.data.dataset import Dataset, channel_statistics, checked
 from fedgm.errors import ClashError, ConfigError, DataError
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
@@ -33,7 +33,7 @@ def load(path: str | None) -> Dataset:
     names = _names(arrays.get("classes"), int(train_labels.max()) + 1)
     mean, std = channel_statistics(train_images)
     dataset = Dataset(train_images, train_labels, test_images, test_labels, names, mean, std)
-    return check(dataset, f"data.path={path}")
+    return checked(dataset, f"data.path={path}")
 
 
 def _read(path: Path) -> dict[str, NDArray[Any]]:

@@ -18,7 +18,7 @@ from fedgm.errors import ClashError, require, require_fits
 Indices = NDArray[np.int64]
 
 
-class Clients(Protocol):
+class ClientSplit(Protocol):
     """What the federation needs to know of a split."""
 
     @property
@@ -158,7 +158,7 @@ def dirichlet(
     )
 
 
-def label_counts(partition: Clients, labels: NDArray[np.integer], classes: int, clients: int) -> Indices:
+def label_counts(partition: ClientSplit, labels: NDArray[np.integer], classes: int, clients: int) -> Indices:
     """Samples of each class at each of the first ``clients`` clients, as a (clients, classes) table."""
     rows = [np.bincount(labels[partition.indices(client)], minlength=classes) for client in range(clients)]
     return np.stack(rows).astype(np.int64)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from fedgm.data.images import Batch
 from fedgm.data.tokens import Ranges, TokenSet
 from fedgm.draws import generator
 from fedgm.errors import DataError, require
@@ -16,7 +16,6 @@ from fedgm.errors import DataError, require
 if TYPE_CHECKING:
     from fedgm.config import RunConfig
 
-Batch = tuple[Tensor, Tensor]  # tokens, and the token that follows each: both (batch, block), int64
 IGNORE = -100  # a target that does not count: what lies beyond the end of a text; torch's own default
 
 

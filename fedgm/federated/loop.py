@@ -31,8 +31,7 @@ from fedgm.federated.workers import FederatedDDP
 from fedgm.lightning import FitLoop, pl, rank_zero_warn
 from fedgm.participation import ClientTask, Participation
 from fedgm.tasks import LOSS
-
-Row = dict[str, float | int | None]
+from fedgm.tasks.metric import Row
 
 
 class FederatedLoop(FitLoop):

@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from fedgm.data.partition import Clients, Indices, label_counts
+from fedgm.data.partition import ClientSplit, Indices, label_counts
 from fedgm.figures.style import CLASSES, EMPTY, FAINT, INK, MUTED
 
 SHOWN = 60  # clients drawn one by one
@@ -19,7 +19,11 @@ COUNTED = 10_000  # clients whose size enters the caption of a virtual populatio
 
 
 def draw_partition(
-    partition: Clients, labels: NDArray[np.integer], class_names: Sequence[str], path: str | Path, title: str
+    partition: ClientSplit,
+    labels: NDArray[np.integer],
+    class_names: Sequence[str],
+    path: str | Path,
+    title: str,
 ) -> Path:
     """Stacked bars of client sizes over bubbles of class counts; the first clients if there are many."""
     shown = min(partition.count, SHOWN)
@@ -93,7 +97,7 @@ def _colours(classes: int) -> NDArray[np.float64]:
     return np.asarray(colormaps["turbo"](np.linspace(0.05, 0.95, classes)))
 
 
-def _caption(partition: Clients, shown: int) -> str:
+def _caption(partition: ClientSplit, shown: int) -> str:
     sizes = [partition.size(client) for client in range(min(partition.count, COUNTED))]
     drawn = (
         f"all {shown:,} clients"

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fedgm.statistics.goal import sign
-from fedgm.tasks.metric import ACCURACY, LOSS
+from fedgm.tasks.metric import STANDARD
 
 Status = Literal["finished", "diverged", "paused", "running", "waiting", "failed"]
 Value = float | str
 SYMBOLS = {"algorithm.eta": "η", "algorithm.beta": "β", "algorithm.nu": "ν", "data.alpha": "α"}
-METRICS = {metric.name: metric for metric in (LOSS, ACCURACY)}  # others are shown as they are
 SPLITS = {"train": "training", "test": "test"}
 
 
@@ -100,14 +99,14 @@ def described(point: Point, keys: Sequence[str]) -> str:
 
 def scale(metric: str) -> float:
     """What a value is multiplied by where it is shown: a share is shown in percent."""
-    known = METRICS.get(metric.rsplit("/", 1)[-1])
+    known = STANDARD.get(metric.rsplit("/", 1)[-1])
     return known.scale if known else 1.0
 
 
 def measured(metric: str) -> str:
     """What a score is, with its unit."""
     split, _, name = metric.partition("/")
-    words = f"{SPLITS[split]} {METRICS[name].label}" if split in SPLITS and name in METRICS else metric
+    words = f"{SPLITS[split]} {STANDARD[name].label}" if split in SPLITS and name in STANDARD else metric
     return f"{words}{', %' if scale(metric) == 100.0 else ''}"
 
 

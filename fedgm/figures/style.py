@@ -1,16 +1,12 @@
-"""One style for every picture: colours, the sheet, title and caption, bare axes, PNG bytes."""
+"""One style for every picture: colours, the sheet, title and caption, bare axes."""
 
 from collections.abc import Sequence
-from io import BytesIO
-from pathlib import Path
 from textwrap import fill
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-
-from fedgm.files import write_atomically
 
 INK, MUTED, FAINT, EMPTY = "#1f2430", "#5b6270", "#d9dce1", "#eceef1"
 # Okabe and Ito's colours, which colour-blind readers tell apart.
@@ -57,11 +53,3 @@ def plain(axes: Axes) -> None:
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.tick_params(length=0, labelsize=8.5, colors=INK)
-
-
-def save(figure: Figure, path: Path) -> Path:
-    """The same figure gives the same bytes: no date, no version in the file."""
-    picture = BytesIO()
-    figure.savefig(picture, format="png", metadata={"Software": None})
-    write_atomically(path, picture.getbuffer())
-    return path

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from fedgm.figures.style import EMPTY, FAINT, INK, MUTED, ORANGE, RED, SKY
 from fedgm.files import write_atomically
-from fedgm.participation.clock import Interval, Outcome
+from fedgm.participation.clock import Outcome, WorkSpan
 from fedgm.participation.event import Event
 
 ROWS = 30  # clients that fit on a page
@@ -28,7 +28,7 @@ class Bar(NamedTuple):
     """One interval with the round in which it ended."""
 
     t: int
-    work: Interval
+    work: WorkSpan
 
 
 def draw_timeline(

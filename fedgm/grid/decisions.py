@@ -5,10 +5,10 @@ import json
 import os
 from pathlib import Path
 
-from fedgm.grid.plan import Plan
+from fedgm.grid.plan import SweepPlan
 
 
-def read(plan: Plan, until: int) -> list[int] | None:
+def read(plan: SweepPlan, until: int) -> list[int] | None:
     """The points that go on beyond round ``until``, or None while nobody has decided."""
     try:
         found = json.loads(_path(plan, until).read_text())
@@ -17,7 +17,7 @@ def read(plan: Plan, until: int) -> list[int] | None:
         return None
 
 
-def keep(plan: Plan, until: int, survivors: list[int]) -> list[int]:
+def keep(plan: SweepPlan, until: int, survivors: list[int]) -> list[int]:
     """Keep a decision, unless another runner was faster: then its decision counts."""
     path = _path(plan, until)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,7 +32,7 @@ def keep(plan: Plan, until: int, survivors: list[int]) -> list[int]:
     return survivors
 
 
-def _path(plan: Plan, until: int) -> Path:
+def _path(plan: SweepPlan, until: int) -> Path:
     """A file for each rung of exactly these runs: an edited sweep decides for itself."""
     runs = json.dumps([(job.hash, job.seed) for job in plan.jobs if job.seed == plan.seeds[0]])
     return plan.folder / f"rung-{until}-{hashlib.sha256(runs.encode()).hexdigest()[:8]}.json"

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from fedgm.grid.plan import Job, Plan
+from fedgm.grid.plan import Job, SweepPlan
 from fedgm.grid.progress import Results, targets
 from fedgm.grid.ranking import Ranked, at_budget, other_seeds, ranking
 from fedgm.grid.runner import Runner
@@ -17,7 +17,7 @@ from fedgm.grid.runner import Runner
 SHOWN = 10  # points of the closing table
 
 
-def describe(plan: Plan, job: Job) -> str:
+def job_words(plan: SweepPlan, job: Job) -> str:
     """A point by its swept values: ``eta 2, beta 0.9, nu 0.9``."""
     words = [f"{key.split('.')[-1]} {job.values[key]}" for key in plan.file.swept]
     return ", ".join([*words, *([f"seed {job.seed}"] if len(plan.seeds) > 1 else [])]) or f"seed {job.seed}"
@@ -66,7 +66,7 @@ class Display:
         status = failure or (run.status if run else "failed")
         score = self.results.show(run.mean(self.plan.file.metric) if run else None)
         done = sum(self.results.state(j) in ("finished", "diverged") for j in self.plan.jobs)
-        line = f"[{done}/{len(self.plan.jobs)}] {describe(self.plan, job)}: {status}, {score}"
+        line = f"[{done}/{len(self.plan.jobs)}] {job_words(self.plan, job)}: {status}, {score}"
         self.console.print(line, highlight=False, soft_wrap=True, markup=False)
 
     def _table(self, runner: Runner) -> Table:
@@ -83,10 +83,10 @@ class Display:
             run = self.results.of(job)
             eta = _eta(*self._since[n], done, until)
             score = self.results.show(run.last(plan.file.metric) if run else None)
-            table.add_row(describe(plan, job), f"{done}/{until}", eta, score)
+            table.add_row(job_words(plan, job), f"{done}/{until}", eta, score)
         caption = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
         if best := ranking(self.results)[:1]:
-            caption += f"\nbest so far: {describe(plan, best[0].job)}: {self.results.show(best[0].score)}"
+            caption += f"\nbest so far: {job_words(plan, best[0].job)}: {self.results.show(best[0].score)}"
         table.caption = caption
         return table
 
@@ -110,7 +110,7 @@ def closing(console: Console, results: Results, failed: dict[tuple[str, int], st
         table.add_column(name, justify="left" if name == "point" else "right")
     for place, entry in enumerate(ranked[:SHOWN], start=1):
         values = results.show(entry.score), results.show(entry.record.last(metric))
-        table.add_row(str(place), describe(plan, entry.job), *values)
+        table.add_row(str(place), job_words(plan, entry.job), *values)
     if ranked:
         console.print(table)
     counts = Counter(results.state(job) for job in plan.jobs)
@@ -120,7 +120,7 @@ def closing(console: Console, results: Results, failed: dict[tuple[str, int], st
     for job in plan.jobs:
         if job.key in failed:
             console.print(
-                f"[red]failed[/] {describe(plan, job)}: {failed[job.key]}", highlight=False, soft_wrap=True
+                f"[red]failed[/] {job_words(plan, job)}: {failed[job.key]}", highlight=False, soft_wrap=True
             )
 
 

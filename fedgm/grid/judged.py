@@ -2,19 +2,20 @@
 
 from itertools import accumulate
 
-from fedgm.claims.run import TEST, Run
+from fedgm.claims.run import JudgedRun
+from fedgm.tasks.metric import has_chance_level
 from fedgm.track.record import RunRecord
 
 CLASSES = 10  # of CIFAR-10, where the configuration does not say
 
 
-def as_run(found: RunRecord | None, seed: int) -> Run:
-    """What the rules need of a record."""
+def as_run(found: RunRecord | None, seed: int, judged: str) -> JudgedRun:
+    """What the rules need of a record; ``judged`` is the column by which it may count as divergent."""
     if found is None:
-        return Run(seed, "missing")
+        return JudgedRun(seed, "missing")
     rows, facts = found.evaluations, found.facts
     metrics = {key for row in rows for key in row if key.startswith(("train/", "test/"))}
-    return Run(
+    return JudgedRun(
         seed=seed,
         status=found.status,
         rounds=int(facts["rounds"]),
@@ -22,7 +23,8 @@ def as_run(found: RunRecord | None, seed: int) -> Run:
         measured=tuple(int(row["round"] or 0) for row in rows),
         values={metric: tuple(row.get(metric) for row in rows) for metric in sorted(metrics)},
         ends=stage_ends(found),
-        classes=int(found.config.get("data.source.classes") or CLASSES),
+        judged=judged,
+        classes=int(found.config.get("data.source.classes") or CLASSES) if _has_chance(judged) else None,
     )
 
 
@@ -31,17 +33,21 @@ def stage_ends(found: RunRecord) -> tuple[int, ...]:
     return tuple(accumulate(int(stage["rounds"]) for stage in found.facts.get("stages") or []))
 
 
+def _has_chance(column: str) -> bool:
+    """Whether the column is of the test set and of a metric for which docs/claims.md defines divergence."""
+    split, _, name = column.partition("/")
+    return split == "test" and has_chance_level(name)
+
+
 def is_divergent(found: RunRecord, metric: str) -> bool:
-    """As docs/claims.md defines it for test accuracy; other metrics know only runs that ended as diverged."""
-    if metric == TEST:
-        return as_run(found, found.facts["seed"]).is_divergent
-    return found.status == "diverged"
+    """As docs/claims.md defines it; metrics without a chance level know only runs that ended as diverged."""
+    return as_run(found, found.facts["seed"], metric).is_divergent
 
 
 def counted(found: RunRecord, metric: str) -> float | None:
     """Mean of the last ten evaluations; a divergent run counts with chance, or with its untrained model."""
-    if metric == TEST:
-        return as_run(found, found.facts["seed"]).last10(TEST)
+    if _has_chance(metric):
+        return as_run(found, found.facts["seed"], metric).last10(metric)
     if is_divergent(found, metric):
         return (found.facts.get("initial") or {}).get(metric)
     return found.mean(metric)

@@ -41,7 +41,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """All jobs of a sweep, and what they have in common."""
 
     file: SweepFile
@@ -62,7 +62,10 @@ class Plan:
     @property
     def folder(self) -> Path:
         """Where the sweep's own table and pictures go."""
-        words = [self.file.name, *(word for word in self.extra if not word.startswith("profile="))]
+        words = [
+            self.file.name,
+            *(word for word in self.extra if not word.startswith(("profile=", "hydra."))),
+        ]
         words += [f"seed={self.seeds[0]}"] if self.seeds[0] else []
         name = re.sub(r"[^\w.,=+\-\[\]]+", "-", ",".join(words))
         if len(name) > LONGEST:
@@ -70,7 +73,7 @@ class Plan:
         return self.output_dir / "sweeps" / self.profile / name
 
 
-def make(file: SweepFile, extra: Sequence[str], seeds: Sequence[int], output_dir: str) -> Plan:
+def make(file: SweepFile, extra: Sequence[str], seeds: Sequence[int], output_dir: str) -> SweepPlan:
     """Compose every point; the first that cannot be composed is refused with its key."""
     _require_free(file, extra)
     once = "seed" not in file.points[0] or len(seeds) == 1
@@ -92,7 +95,7 @@ def make(file: SweepFile, extra: Sequence[str], seeds: Sequence[int], output_dir
             configs.append(cfg)
     _require_distinct(file, jobs)
     first = configs[0]
-    return Plan(
+    return SweepPlan(
         file, tuple(extra), tuple(jobs), tuple(configs), str(first.name), str(first.algorithm.name),
         first.participation.get("anchor"), str(first.profile.name), Path(output_dir),
     )  # fmt: skip

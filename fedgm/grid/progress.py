@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fedgm.grid import decisions
-from fedgm.grid.plan import Job, Plan
+from fedgm.grid.plan import Job, SweepPlan
 from fedgm.track import record
 from fedgm.track.lock import is_alive
 from fedgm.track.record import RunRecord
@@ -17,7 +17,7 @@ Stamp = tuple[tuple[int, int] | None, ...]
 class Results:
     """Records of the sweep's runs: from folders, or from archives where there is no folder."""
 
-    plan: Plan
+    plan: SweepPlan
     archive: Mapping[Key, RunRecord] = field(default_factory=dict[Key, RunRecord])
     lost: set[Key] = field(default_factory=set[Key])  # crashed here: they count as the last of their rung
     _read: dict[Key, tuple[Stamp, RunRecord | None]] = field(

@@ -10,7 +10,7 @@ import yaml
 from fedgm.errors import FedGMError, require, require_fits
 from fedgm.files import write_atomically
 from fedgm.grid.judged import counted, is_divergent
-from fedgm.grid.plan import Job, Plan
+from fedgm.grid.plan import Job, SweepPlan
 from fedgm.grid.progress import Results, targets
 from fedgm.statistics.budget import BestOf, best_of
 from fedgm.track import record
@@ -67,7 +67,7 @@ def other_seeds(winner: Ranked, results: Results) -> dict[int, float]:
     return found
 
 
-def entry(winner: Ranked, plan: Plan) -> dict[str, Any]:
+def entry(winner: Ranked, plan: SweepPlan) -> dict[str, Any]:
     """What conf/best keeps of a winner: the values, and where they come from."""
     run = winner.record
     values = {key: run.config.get(f"algorithm.{key}") for key in ("eta", "beta", "nu")}
@@ -106,7 +106,7 @@ def require_winner(results: Results) -> Ranked:
     )
 
 
-def write_best(path: Path, plan: Plan, winner: Ranked) -> None:
+def write_best(path: Path, plan: SweepPlan, winner: Ranked) -> None:
     """Put the winner into ``conf/best/<profile>.yaml``, beside those that are there.
 
     A winner that was chosen on another seed stays: choosing and judging are different seeds.

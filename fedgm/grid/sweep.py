@@ -17,7 +17,7 @@ from fedgm.errors import require
 from fedgm.files import write_atomically
 from fedgm.grid import file, plan
 from fedgm.grid.display import Display, as_rows, closing
-from fedgm.grid.plan import Plan
+from fedgm.grid.plan import SweepPlan
 from fedgm.grid.progress import Results, index
 from fedgm.grid.ranking import require_winner, write_best
 from fedgm.grid.runner import Runner
@@ -32,7 +32,7 @@ class Sweep:
     console: Console
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> SweepPlan:
         """Its runs."""
         return self.results.plan
 

@@ -4,11 +4,11 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from fedgm.grid.plan import Plan
+from fedgm.grid.plan import SweepPlan
 from fedgm.track.wandb_run import INIT_TIMEOUT, resolve_mode
 
 
-def send(plan: Plan, pictures: list[Path]) -> str | None:
+def send(plan: SweepPlan, pictures: list[Path]) -> str | None:
     """Send them; what to tell the user, or None where there is nothing to tell."""
     track = plan.configs[0].track
     if not pictures or resolve_mode(str(track.mode)) != "online":
@@ -30,7 +30,7 @@ def send(plan: Plan, pictures: list[Path]) -> str | None:
     return f"{len(pictures)} pictures sent to the W&B project {track.project}"
 
 
-def _id(plan: Plan) -> str:
+def _id(plan: SweepPlan) -> str:
     """The same run of W&B for the same sweep: pictures that were sent again replace the old ones."""
     runs = "".join(job.hash for job in plan.jobs)
     return f"sweep-{hashlib.sha256(runs.encode()).hexdigest()[:16]}"

@@ -13,7 +13,7 @@ import torch
 from fedgm.client.rule import ClientRule
 from fedgm.client.store import Store
 from fedgm.config import RunConfig
-from fedgm.config.parts import build, check, target_of
+from fedgm.config.parts import build, check_part, target_of
 from fedgm.data.clients import ClientData, Evaluation, Source, local_steps
 from fedgm.data.federation import Federation
 from fedgm.data.own import client_evaluation
@@ -49,20 +49,20 @@ def build_server(config: RunConfig) -> tuple[ServerRule, Plan]:
     require_its_schedule(rule, schedule, config.schedule["name"])
     plan = schedule.plan(config.rounds, rule)
     _require_known_to(rule, config)
-    check(config.participation, "participation")
-    check(config.client, "client")
-    check(config.upload, "upload")
+    check_part(config.participation, "participation")
+    check_part(config.client, "client")
+    check_part(config.upload, "upload")
     _require_fitting(config)
     for name, node in config.callbacks.items():
         if isinstance(node, Mapping):
-            check(node, f"callbacks.{name}")
+            check_part(node, f"callbacks.{name}")
     task = task_class(config)
     scoreboard_of(config)
-    check(config.task, "task", given={"net", "optimizer", "channels_last"})
-    check(config.model, "model", given=set(task.model_needs))
+    check_part(config.task, "task", given={"net", "optimizer", "channels_last"})
+    check_part(config.model, "model", given=set(task.model_needs))
     require_weights(config.model)
     local = config.local
-    check(local.optimizers[local.optimizer], f"local.optimizers.{local.optimizer}", given={"params"})
+    check_part(local.optimizers[local.optimizer], f"local.optimizers.{local.optimizer}", given={"params"})
     return rule, plan
 
 
@@ -216,9 +216,7 @@ def build_trainer(
     try:
         return pl.Trainer(
             accelerator=config.trainer.accelerator,
-            devices=per_node
-            if workers > 1 or config.trainer.accelerator == "cpu"
-            else config.trainer.devices,
+            devices=per_node,  # a worker is a process on the CPU, or a GPU
             num_nodes=started.nodes if started else 1,
             strategy=strategy,
             precision=config.trainer.precision,  # pyright: ignore[reportArgumentType]
@@ -236,7 +234,7 @@ def build_trainer(
         )
     except (ValueError, MisconfigurationException) as error:
         t = config.trainer
-        asked = f"(accelerator={t.accelerator}, devices={t.devices}, precision={t.precision})"
+        asked = f"(accelerator={t.accelerator}, workers={workers}, precision={t.precision})"
         raise ClashError("trainer", asked, str(error).splitlines()[0].rstrip("!."), "trainer=cpu") from error
 
 

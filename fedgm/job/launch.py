@@ -28,7 +28,7 @@ from fedgm.schedule import Plan
 from fedgm.server import ServerRule
 from fedgm.tasks import TaskModule
 from fedgm.tasks.metric import scoreboard
-from fedgm.track import checkpoint, fallback, report, rows, summary
+from fedgm.track import checkpoint, fallback, rows, summary, terminal
 from fedgm.track.folder import create, empty, identity, locate
 from fedgm.track.lock import locked
 from fedgm.track.opening import round_log
@@ -65,8 +65,8 @@ def execute(
     resolve_mode(config.track.mode)
     folder = locate(cfg, overrides)
     board = assemble.scoreboard_of(config)
-    static = summary.describe(config, rule, plan, folder, identity(cfg), board)
-    job = Job(config, cfg, rule, plan, folder, static, console, alone, callbacks)
+    static = summary.facts_of(config, rule, plan, folder, identity(cfg), board)
+    job = UnfinishedRun(config, cfg, rule, plan, folder, static, console, alone, callbacks)
     others = world()
     if others is None:
         return _lead(job)
@@ -80,7 +80,7 @@ def execute(
     return result
 
 
-def _follow(job: "Job", others: World) -> RunResult:
+def _follow(job: "UnfinishedRun", others: World) -> RunResult:
     """What the other processes do: they train where the first one says so, and write nothing."""
     job.console = Console(quiet=True)
     word = others.hear()
@@ -92,7 +92,7 @@ def _follow(job: "Job", others: World) -> RunResult:
     return RunResult(job.folder, word["summary"])
 
 
-def _lead(job: "Job") -> RunResult:
+def _lead(job: "UnfinishedRun") -> RunResult:
     """Find out whether there is something to do, and do it."""
     config, cfg, folder, static, console = job.config, job.cfg, job.folder, job.static, job.console
     create(folder, config.checkpoint.sync)
@@ -111,13 +111,13 @@ def _lead(job: "Job") -> RunResult:
         if before.get("status") == "paused" and (before.get("rounds_done") or 0) >= (
             config.stop_after or inf
         ):
-            report.closing(console, before, folder)
+            terminal.closing(console, before, folder)
             return RunResult(folder, before)
         return job.run(before)
 
 
 @dataclass
-class Job:
+class UnfinishedRun:
     """An unfinished run and everything that is needed to finish it."""
 
     config: RunConfig
@@ -140,7 +140,7 @@ class Job:
             ended = self._train(before)
         except (KeyboardInterrupt, SystemExit):
             ended = self._give_up("stopped", "interrupted; the same command continues it")
-            report.stopped(self.console, ended)
+            terminal.stopped(self.console, ended)
             raise KeyboardInterrupt from None  # Lightning makes SystemExit of it, which would end a notebook
         except OSError as error:
             ended = self._give_up("failed", str(error))
@@ -156,7 +156,7 @@ class Job:
         finally:
             wanted = ended["status"] == "stopped" and in_sweep_agent()  # by early_terminate
             self.log.finish(ended, failed=ended["status"] not in summary.WELL and not wanted)
-        report.closing(self.console, ended, self.folder)
+        terminal.closing(self.console, ended, self.folder)
         return RunResult(self.folder, ended)
 
     def _continue_from(self, before: dict[str, Any], history: int, store: ClientStore | None) -> Path | None:
@@ -179,7 +179,7 @@ class Job:
         store = self._store(parameters)
         start = self._continue_from(before, assemble.build_participation(config, clients).history, store)
         workers = assemble.worker_count(config, self.alone)
-        report.headline(self.console, self.static, parameters, workers, self.folder)
+        terminal.headline(self.console, self.static, parameters, workers, self.folder)
         if others := world():
             others.tell({"train": str(start) if start else None})
         trainer, loop, server = self._fit(clients, module, store, start)
@@ -271,7 +271,7 @@ class Job:
         board = scoreboard(self.static)
         drawn = {**self.static, **rows.summarise(own, board), **more, "status": status}
         title = f"{drawn['name']}: {drawn['algorithm']}, {drawn['schedule']} schedule"
-        curves.draw(self.folder / "curves.png", own, self.plan.ends, title, report.caption(drawn), board)
+        curves.draw(self.folder / "curves.png", own, self.plan.ends, title, terminal.caption(drawn), board)
         ended = summary.write(self.folder, self.static, status, self.config.checkpoint.sync, **more)
         if status in summary.DONE:
             checkpoint.discard(self.folder / "checkpoints")
@@ -294,5 +294,5 @@ def _skip(
         log.ensure_whole()
         log.finish(done, failed=False)
     console.print("already done (rerun=true starts again):", highlight=False)
-    report.closing(console, done, folder)
+    terminal.closing(console, done, folder)
     return RunResult(folder, done)

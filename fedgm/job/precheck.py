@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 
 from fedgm.config import RunConfig, validate
 from fedgm.config.limits import require_model_fits, require_possible
-from fedgm.config.parts import build, check, target_of
+from fedgm.config.parts import build, check_part, target_of
 from fedgm.errors import ConfigError, FedGMError, require
 
 OWN = "fedgm."  # torchvision's models are looked at only once its operators are declared
@@ -51,7 +51,7 @@ def _require_parts(config: RunConfig) -> None:
     scheme: Any = build(config.participation, "participation", facts)
     build(config.client, "client")
     build(config.upload, "upload")
-    check(config.data.source, "data.source")
+    check_part(config.data.source, "data.source")
     if str(config.model["_target_"]).startswith(OWN):
         require_model_fits(config, _parameters(config), int(getattr(scheme, "history", 1)))
 

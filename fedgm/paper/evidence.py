@@ -3,14 +3,15 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from fedgm.claims.run import Run
+from fedgm.claims.run import TEST, JudgedRun, Measure
 from fedgm.claims.verdict import Evidence
 from fedgm.config import conf_dir
-from fedgm.errors import RefusedError
+from fedgm.errors import ClashError, RefusedError
 from fedgm.grid import file, plan
 from fedgm.grid.judged import as_run
 from fedgm.grid.plan import Job
 from fedgm.paper.plan import CHOOSING, PlannedFigure
+from fedgm.tasks.metric import Metric, described
 from fedgm.track import archive, record
 from fedgm.track.record import RunRecord
 
@@ -29,17 +30,36 @@ def stored_records(path: Path) -> list[RunRecord]:
     return found
 
 
+def metric_of(own: PlannedFigure, lookup: Lookup) -> Metric:
+    """The figure's metric, as the task of its runs describes it."""
+    found = (lookup(job) for job in own.jobs.values())
+    return described(own.figure.metric, (run.board for run in found if run is not None))
+
+
+def measure_of(own: PlannedFigure, lookup: Lookup) -> Measure:
+    """The figure's metric as the claims need it."""
+    metric = metric_of(own, lookup)
+    if own.figure.claims and metric.better != "higher":
+        why = "claims are about metrics of which more is better"
+        raise ClashError(f"{own.figure.experiment}: figure.metric", metric.name, why, "claims: []")
+    return Measure(metric.name, metric.label, metric.scale)
+
+
 def gather(own: PlannedFigure, others: Sequence[PlannedFigure], lookup: Lookup) -> Evidence:
     """Lines of the figure by key, and those of all figures by ``experiment/key``."""
-    runs: dict[str, Mapping[int, Run]] = {}
+    measure = measure_of(own, lookup)
+    judged = measure.column(TEST) if own.figure.claims else ""  # what counts as divergent is the claims' rule
+    runs: dict[str, Mapping[int, JudgedRun]] = {}
     names: dict[str, str] = {}
     for planned in (own, *others):
         for line in planned.figure.lines:
-            found = {seed: as_run(lookup(planned.jobs[line.key, seed]), seed) for seed in planned.seeds}
+            found = {
+                seed: as_run(lookup(planned.jobs[line.key, seed]), seed, judged) for seed in planned.seeds
+            }
             places = [f"{planned.figure.experiment}/{line.key}", *([line.key] if planned is own else [])]
             runs |= dict.fromkeys(places, found)
             names |= dict.fromkeys(places, line.name)
-    return Evidence(own.judging, runs, names)
+    return Evidence(measure, own.judging, runs, names)
 
 
 def grid_runs(
@@ -47,12 +67,13 @@ def grid_runs(
     overrides: Sequence[str],
     lookup: Lookup,
     output_dir: str,
+    judged: str,
     stored: Iterable[RunRecord] | None = None,
-) -> list[Run | None]:
+) -> list[JudgedRun | None]:
     """A run for each point of the sweep behind a winner, on the seed that chose it; None where not run.
 
-    ``stored`` are all records there are: planning many points takes seconds, and is left out where none can
-    belong to the sweep.
+    ``judged`` is the column that counts. ``stored`` are all records there are: planning many points takes
+    seconds, and is left out where none can belong to the sweep.
     """
     name, *words = grid.split()
     read = file.read(conf_dir().parent / "sweeps" / f"{name}.yaml")
@@ -63,4 +84,6 @@ def grid_runs(
         return [None] * len(read.points)
     found = [lookup(job) for job in plan.make(read, [*words, *overrides], [CHOOSING], output_dir).jobs]
     usable = ("finished", "diverged", "paused")
-    return [as_run(run, CHOOSING) if run is not None and run.status in usable else None for run in found]
+    return [
+        as_run(run, CHOOSING, judged) if run is not None and run.status in usable else None for run in found
+    ]

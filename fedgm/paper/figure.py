@@ -1,20 +1,22 @@
 """An experiment's ``figure:`` as data: lines, panels and claims, read from its yaml."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import yaml
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from fedgm.claims import paper
-from fedgm.claims.run import TEST, Window, first_quarter, last_quarter, whole
-from fedgm.config import compose, conf_dir
+from fedgm.claims.run import Window, first_quarter, last_quarter, whole
+from fedgm.config import compose, conf_dir, validate
 from fedgm.errors import ClashError, RefusedError, require
 
 # What is wanted first comes first: `all` takes hours.
 ORDER = ("1ab", "1cd", "2", "5", "6", "9", "4", "7", "3", "8")
 WINDOWS: dict[str, Window] = {"": whole, "first quarter": first_quarter, "last quarter": last_quarter}
+KEYS = ("number", "title", "panels", "metric", "claims", "lines")
 LINE = ("key", "name", "overrides", "grid")
 
 
@@ -38,20 +40,26 @@ class Panel:
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """What a figure shows, and which claims it judges."""
+    """What a figure shows, and which claims it judges; outside the paper it has neither number nor claims."""
 
     experiment: str
-    number: str
+    number: str | None
     title: str
     panels: tuple[Panel, ...]
+    metric: str  # what the claims and the tables are about: the second half of its columns
     claims: tuple[str, ...]
     lines: tuple[Line, ...]
     has_winners: bool
 
     @property
     def name(self) -> str:
-        """As it is typed: ``fig2``."""
-        return f"fig{self.number}"
+        """As it is typed: ``fig2``, or the experiment."""
+        return f"fig{self.number}" if self.number else self.experiment
+
+    @property
+    def heading(self) -> str:
+        """Above the picture."""
+        return f"Figure {self.number}: {self.title}" if self.number else self.title
 
 
 def numbers() -> dict[str, str]:
@@ -66,14 +74,16 @@ def numbers() -> dict[str, str]:
 
 
 def choose(word: str) -> list[str]:
-    """Experiments of ``fig2``, ``fig1`` (1ab and 1cd) or ``all``."""
+    """Experiments of ``fig2``, ``fig1`` (1ab and 1cd), ``all`` of the paper, or one by its own name."""
+    if not re.fullmatch(r"(fig)?\d\w*|all", word):
+        return [word]  # Hydra knows those of the user's folders, too, and refuses what is in none
     known = numbers()
     if word == "all":
         return list(known.values())
     number = word.removeprefix("fig")
     chosen = [name for key, name in known.items() if key == number or key.rstrip("abcd") == number]
-    names = [f"fig{key}" for key in sorted(known)]
-    require(bool(chosen), "figure", word, f"{', '.join(names)}, fig1 or all", "fedgm reproduce fig2")
+    allowed = f"{', '.join(f'fig{key}' for key in sorted(known))}, fig1, all or an experiment"
+    require(bool(chosen), "figure", word, allowed, "fedgm reproduce fig2")
     return chosen
 
 
@@ -84,20 +94,32 @@ def read(experiment: str, overrides: Sequence[str] = ()) -> PaperFigure:
         dict[str, Any] | None, OmegaConf.to_container(cfg.figure, resolve=True) if cfg.figure else None
     )
     if node is None:
-        raise RefusedError(f"conf/experiment/{experiment}.yaml has no figure")
-    for key in ("number", "title", "panels", "claims", "lines"):
+        raise RefusedError(f"+experiment={experiment} has no figure: to draw. See conf/experiment/outer.yaml")
+    for key in node:
+        require(key in KEYS, f"{experiment}: figure.{key}", node[key], ", ".join(KEYS), "title: as the key")
+    for key in ("title", "lines"):
         require(
-            bool(node.get(key)), f"{experiment}: figure.{key}", node.get(key), "a value", "see fedgm.yaml"
+            bool(node.get(key)), f"{experiment}: figure.{key}", node.get(key), "a value", "see outer.yaml"
         )
-    paper.claims(node["claims"])
+    claims = tuple(node.get("claims") or ())
+    paper.claims(claims)
     lines = tuple(_line(experiment, line) for line in node["lines"])
     keys = [line.key for line in lines]
     require(len(set(keys)) == len(keys), f"{experiment}: figure.lines", keys, "each key once", "other keys")
-    panels = tuple(_panel(experiment, words) for words in node["panels"])
+    panels = tuple(_panel(experiment, words) for words in node.get("panels") or _default_panels(cfg))
+    metric = str(node.get("metric") or panels[-1].metric.rpartition("/")[2])
+    number = None if node.get("number") is None else str(node["number"])
     return PaperFigure(
-        experiment, str(node["number"]), str(node["title"]), panels, tuple(node["claims"]), lines,
-        cfg.winners is not None,
-    )  # fmt: skip
+        experiment, number, str(node["title"]), panels, metric, claims, lines, cfg.winners is not None
+    )
+
+
+def _default_panels(cfg: DictConfig) -> list[str]:
+    """Training and test of the metric that judges a run."""
+    from fedgm.job.assemble import scoreboard_of  # imports Lightning
+
+    name = scoreboard_of(validate(cfg)).judge.name
+    return [f"train/{name}", f"test/{name}"]
 
 
 def _line(experiment: str, node: dict[str, Any]) -> Line:
@@ -114,8 +136,8 @@ def _line(experiment: str, node: dict[str, Any]) -> Line:
 
 
 def _panel(experiment: str, words: str) -> Panel:
-    """``train/acc first quarter``: a metric, and which rounds where not all."""
+    """``train/loss first quarter``: a column, and which rounds where not all."""
     metric, _, period = words.partition(" ")
     allowed = " or ".join(f"METRIC {name}".strip() for name in WINDOWS)
-    require(period in WINDOWS, f"{experiment}: figure.panels", words, allowed, f"panels: [{TEST}]")
+    require(period in WINDOWS, f"{experiment}: figure.panels", words, allowed, "panels: [test/loss]")
     return Panel(metric, period)

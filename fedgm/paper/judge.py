@@ -7,12 +7,12 @@ from typing import Any
 from fedgm.claims import paper
 from fedgm.claims.budget import budget_notes
 from fedgm.claims.paper import Claim
-from fedgm.claims.run import TEST, TRAIN, Run
+from fedgm.claims.run import JudgedRun, Measure
 from fedgm.claims.verdict import Evidence
 from fedgm.config.winners import origin
 from fedgm.paper.plan import PlannedFigure
 
-Grids = Callable[[str], list[Run | None]]
+Grids = Callable[[str], list[JudgedRun | None]]
 
 
 def judge(planned: PlannedFigure, evidence: Evidence, grids: Grids) -> list[dict[str, Any]]:
@@ -43,13 +43,13 @@ def _budgets(planned: PlannedFigure, claim: Claim, grids: Grids) -> list[str]:
     return notes
 
 
-def numbers(runs: Sequence[Run]) -> dict[str, Any]:
+def numbers(runs: Sequence[JudgedRun], measure: Measure) -> dict[str, Any]:
     """Mean and deviation over seeds of the last ten evaluations of each metric."""
     judged = [run for run in runs if run.is_judged]
     metrics = sorted({metric for run in judged for metric in run.values})
     table: dict[str, Any] = {}
     for metric in metrics:
-        counts_lost = metric in (TRAIN, TEST)  # a loss that ran away has no mean worth showing
+        counts_lost = metric.endswith(f"/{measure.name}")  # a loss that ran away has no mean worth showing
         known = [run.last10(metric) for run in judged if counts_lost or not run.is_divergent]
         values = [value for value in known if value is not None]
         if values:
@@ -73,7 +73,7 @@ def lines_of(planned: PlannedFigure, evidence: Evidence) -> list[dict[str, Any]]
                 str(run.seed): "divergent" if run.is_judged and run.is_divergent else run.status
                 for run in evidence.of(line.key)
             },
-            "last10": numbers(evidence.of(line.key)),
+            "last10": numbers(evidence.of(line.key), evidence.measure),
         }
         for line in planned.figure.lines
     ]

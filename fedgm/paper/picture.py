@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from fedgm.claims.run import Run
+from fedgm.claims.run import JudgedRun
 from fedgm.figures.lines import BAND, Drawn, Pane, Trace, draw
 from fedgm.grid.judged import stage_ends
 from fedgm.paper.evidence import Lookup
@@ -42,12 +42,11 @@ def picture(planned: PlannedFigure, lookup: Lookup, lines: Sequence[dict[str, An
     ]
     panes: list[Pane] = []
     for panel in figure.panels:
-        low, high = WINDOWS[panel.period](Run(0, "missing", rounds=rounds))
+        low, high = WINDOWS[panel.period](JudgedRun(0, "missing", rounds=rounds))
         panes.append(Pane(panel.metric, low, high, title=PERIODS[panel.period]))
     every = [run for own in records.values() for run in own]
     ends = sorted({end for run in every for end in stage_ends(run)[:-1]})
-    title = f"Figure {figure.number}: {figure.title}"
-    return draw(drawn, panes, title, caption(planned, every, lines, bool(ends)), ends)
+    return draw(drawn, panes, figure.heading, caption(planned, every, lines, bool(ends)), ends)
 
 
 def _named(name: str, own: Sequence[RunRecord], seeds: int) -> str:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
-from fedgm.claims.run import TEST
 from fedgm.config import compose
 from fedgm.errors import FedGMError
 from fedgm.grid.file import SweepFile
-from fedgm.grid.plan import Job, Plan
+from fedgm.grid.plan import Job, SweepPlan
 from fedgm.paper.figure import PaperFigure, read
+from fedgm.tasks.metric import described
 from fedgm.track.folder import locate
 from fedgm.track.identity import identity
 
@@ -78,15 +78,18 @@ def make(
     return PlannedFigure(figure, chosen, jobs, configs)
 
 
-def as_sweep(planned: Sequence[PlannedFigure], overrides: Sequence[str], output_dir: str) -> Plan:
+def as_sweep(planned: Sequence[PlannedFigure], overrides: Sequence[str], output_dir: str) -> SweepPlan:
     """All figures as one sweep without rungs, so that its runner and its live table serve here."""
     jobs = {job.key: job for one in planned for job in one.jobs.values()}
     configs = {one.jobs[place].key: cfg for one in planned for place, cfg in one.configs.items()}
     name = ", ".join(one.figure.name for one in planned)
     points = {str(job.values["line"]): job.values for job in jobs.values()}
-    file = SweepFile(Path(name), name, "grid", TEST, "maximize", (), tuple(points.values()), None)
+    metric = described(planned[0].figure.metric, ())
+    goal = "maximize" if metric.better == "higher" else "minimize"
+    column = f"test/{metric.name}"
+    file = SweepFile(Path(name), name, "grid", column, goal, (), tuple(points.values()), None)
     first = next(iter(configs.values()))
-    return Plan(
+    return SweepPlan(
         file, tuple(overrides), tuple(jobs.values()), tuple(configs[key] for key in jobs), str(first.name),
         str(first.algorithm.name), None, str(first.profile.name), Path(output_dir),
     )  # fmt: skip

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fedgm.claims.run import TEST, TRAIN
+from fedgm.tasks.metric import Metric
 
 HEAD = """\
 # The paper's figures and claims, reproduced
@@ -37,15 +37,17 @@ def _overview(verdicts: Sequence[dict[str, Any]]) -> str:
             f"`{verdict['command']}` |"
             for claim in verdict["claims"]
         ]
+        if not verdict["claims"]:
+            lines.append(f"| {verdict['figure']} | none | - | {scale} | `{verdict['command']}` |")
     return "\n".join(lines) + "\n"
 
 
 def _figure(verdict: dict[str, Any], pictures: Path, home: Path) -> str:
     """A section: picture, numbers of each line, parts of each claim."""
-    words = [f"## Figure {verdict['figure']}: {verdict['title']}", ""]
-    picture = pictures / f"fig{verdict['figure']}" / f"fig{verdict['figure']}.png"
+    words = [f"## {verdict['heading']}", ""]
+    picture = pictures / verdict["name"] / f"{verdict['name']}.png"
     if picture.exists():
-        words += [f"![Figure {verdict['figure']}]({os.path.relpath(picture, home)})", ""]
+        words += [f"![{_title(verdict)}]({os.path.relpath(picture, home)})", ""]
     if not any(line["last10"] for line in verdict["lines"]):
         return "\n".join([*words, f"Not run. `{verdict['command']}` runs, draws and judges it.", ""])
     words += [_lines(verdict), ""]
@@ -62,26 +64,28 @@ def _figure(verdict: dict[str, Any], pictures: Path, home: Path) -> str:
 
 def _lines(verdict: dict[str, Any]) -> str:
     """Mean and deviation over seeds of the last ten evaluations."""
-    metrics = [key for key in (TRAIN, TEST) if any(key in line["last10"] for line in verdict["lines"])]
-    metrics = metrics or sorted({key for line in verdict["lines"] for key in line["last10"]})
+    metric = Metric(**verdict["metric"])
+    train, test = f"train/{metric.name}", f"test/{metric.name}"
+    metrics = [key for key in (train, test) if any(key in line["last10"] for line in verdict["lines"])]
     chosen = any(line.get("seed 0") is not None for line in verdict["lines"])
     head = [
         "line",
         *metrics,
-        *([f"{TEST} on seed 0, which chose it"] if chosen else []),
+        *([f"{test} on seed 0, which chose it"] if chosen else []),
         "runs",
         "server rates",
     ]
     table = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for line in verdict["lines"]:
-        cells = [line["name"], *(_mean(line["last10"].get(metric), metric) for metric in metrics)]
-        cells += [_percent(line.get("seed 0"))] if chosen else []
+        cells = [line["name"], *(_mean(line["last10"].get(key), metric) for key in metrics)]
+        cells += [metric.show(line.get("seed 0"))] if chosen else []
         cells += [_states(line["seeds"]), line["values"] or "as the paper, or fixed before"]
         table.append(f"| {' | '.join(cells)} |")
     steps = verdict["local steps"]
     K = f", K = {steps[0]:.1f} to {steps[1]:.1f} local steps" if steps else ""
-    note = "Mean and deviation over seeds of the mean of the last 10 evaluations; a divergent run counts with"
-    return "\n".join([*table, "", f"{note} chance level{K}. Commits: {', '.join(verdict['commits'])}."])
+    note = "Mean and deviation over seeds of the mean of the last 10 evaluations; a divergent run "
+    note += "counts with chance level" if verdict["claims"] else "is left out"
+    return "\n".join([*table, "", f"{note}{K}. Commits: {', '.join(verdict['commits'])}."])
 
 
 def _parts(parts: Sequence[dict[str, Any]]) -> str:
@@ -117,25 +121,24 @@ def _not_run(verdicts: Sequence[dict[str, Any]]) -> str:
     """What is missing, by figure."""
     words = ["## What was not run", ""]
     lines = [
-        f"- Figure {verdict['figure']}: {'; '.join(verdict['missing'])}"
-        for verdict in verdicts
-        if verdict["missing"]
+        f"- {_title(verdict)}: {'; '.join(verdict['missing'])}" for verdict in verdicts if verdict["missing"]
     ]
     extra = "- Multistage FedAvg against single-stage FedAvg: the paper gives no figure and no settings."
     return "\n".join([*words, *lines, extra, ""])
 
 
-def _mean(entry: dict[str, Any] | None, metric: str) -> str:
-    """A mean with its deviation, accuracies in percent."""
+def _title(verdict: dict[str, Any]) -> str:
+    """``Figure 2``, or the name of an experiment outside the paper."""
+    own = verdict["name"] == verdict["experiment"]
+    return str(verdict["name"]) if own else f"Figure {verdict['figure']}"
+
+
+def _mean(entry: dict[str, Any] | None, metric: Metric) -> str:
+    """A mean with its deviation, as the task shows its metric."""
     if entry is None:
         return "-"
-    factor, unit = (100.0, " %") if metric.endswith("acc") else (1.0, "")
-    spread = f" ± {factor * entry['deviation']:.2f}" if entry["deviation"] is not None else ""
-    return f"{factor * entry['mean']:.2f}{spread}{unit}"
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.2f} %"
+    spread = f" ± {metric.scale * entry['deviation']:.2f}" if entry["deviation"] is not None else ""
+    return f"{metric.scale * entry['mean']:.2f}{spread}{f' {metric.unit}' if metric.unit else ''}"
 
 
 def _states(seeds: dict[str, str]) -> str:

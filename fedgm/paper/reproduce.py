@@ -3,14 +3,15 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from fedgm.claims.run import TEST, Run
+from fedgm.claims.run import TEST, JudgedRun
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.figures.formats import save_all
 from fedgm.grid.plan import Job
@@ -48,11 +49,11 @@ class Reproduction:
         """The record of a job, from archives alone where those were asked for."""
         return self.stored.get(job.key) if self.stored is not None else self.sweep.results.of(job)
 
-    def _grid(self, grid: str) -> list[Run | None]:
+    def _grid(self, grid: str, judged: str) -> list[JudgedRun | None]:
         """Runs of the sweep behind a winner; none where the command's overrides do not fit its file."""
         try:
             known = None if self.stored is None else self.stored.values()
-            return evidence.grid_runs(grid, self.overrides, self.lookup, self.output_dir, known)
+            return evidence.grid_runs(grid, self.overrides, self.lookup, self.output_dir, judged, known)
         except ConfigError:
             return []
 
@@ -94,8 +95,8 @@ class Reproduction:
         known = evidence.gather(one, others, self.lookup)
         verdict = {**self._facts(one), "lines": judge.lines_of(one, known)}
         for line in verdict["lines"] if one.figure.has_winners else ():
-            line["seed 0"] = self._chosen(one, line["key"])
-        verdict["claims"] = judge.judge(one, known, self.grids)
+            line["seed 0"] = self._chosen(one, line["key"], known.measure.column(TEST))
+        verdict["claims"] = judge.judge(one, known, partial(self.grids, judged=known.measure.column(TEST)))
         verdict["missing"] = judge.missing(known, one)
         folder = out / one.figure.name
         paths: list[Path] = []
@@ -118,14 +119,20 @@ class Reproduction:
         first = next(iter(one.configs.values()))
         runs = [run for job in one.jobs.values() if (run := self.lookup(job)) is not None]
         steps = [float(run.facts["local_steps"]) for run in runs if run.facts.get("local_steps")]
-        words = [word for word in self.overrides if word != "profile=small"]
+        given = [word for word in self.overrides if word != "profile=small"]
+        words = [
+            quote(word) if word.startswith("hydra.") else word for word in given
+        ]  # a path may have blanks
         if self.seeds != 3:
             listed = (
                 [self.seeds] if isinstance(self.seeds, int) else [*self.seeds, ""][: max(2, len(self.seeds))]
             )
             words.append(f"--seeds {','.join(map(str, listed))}")
         return {
-            "figure": one.figure.number,
+            "figure": one.figure.number or one.figure.experiment,
+            "name": one.figure.name,
+            "heading": one.figure.heading,
+            "metric": evidence.metric_of(one, self.lookup)._asdict(),
             "title": one.figure.title,
             "experiment": one.figure.experiment,
             "command": " ".join(["fedgm reproduce", one.figure.name, *words]),
@@ -137,10 +144,10 @@ class Reproduction:
             "commits": sorted({str(run.facts.get("commit")) for run in runs}),
         }
 
-    def _chosen(self, one: PlannedFigure, key: str) -> float | None:
+    def _chosen(self, one: PlannedFigure, key: str, column: str) -> float | None:
         """A winner's score on the seed that chose it, which enters no interval."""
         found = self.lookup(one.choosing(key))
-        return found.mean(TEST) if found is not None and found.is_done else None
+        return found.mean(column) if found is not None and found.is_done else None
 
     def _say(self, one: PlannedFigure, verdict: dict[str, Any], paths: list[Path]) -> None:
         """Verdicts and files, in a few lines."""
@@ -198,6 +205,6 @@ def reproduce(
 
 def folder_of(work: Reproduction) -> Path:
     """``<output_dir>/figures/<profile>[,overrides]``."""
-    words = [word for word in work.overrides if not word.startswith("profile=")]
+    words = [word for word in work.overrides if not word.startswith(("profile=", "hydra."))]
     name = ",".join([work.sweep.plan.profile, *words]).replace("/", "-")
     return Path(work.output_dir) / "figures" / name

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from fedgm.claims.run import TEST
 from fedgm.grid.judged import counted, is_divergent
 from fedgm.paper.plan import CHOOSING
 from fedgm.statistics.budget import BestOf, best_of
+from fedgm.tasks.metric import Metric
 from fedgm.track.record import RunRecord
 
 EXPERIMENTS = (
@@ -18,7 +18,7 @@ NEAR = 3.0  # points below its own best at which an eta still counts as usable
 TIED = 0.9  # beta = nu of the line that every delay has
 
 
-class Setting(NamedTuple):
+class Regime(NamedTuple):
     """How clients take part: the oldest model they may start from, and the reading of Alg. 4."""
 
     delay: int
@@ -31,7 +31,7 @@ class Setting(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """A point of a grid on the seed that chooses: test accuracy in points, chance where it diverged."""
+    """A point of a grid on the seed that chooses: its score in points, chance where it diverged."""
 
     algorithm: str
     eta: float
@@ -42,20 +42,22 @@ class Tried(NamedTuple):
     paused: bool  # by successive halving: the score so far is too low
 
 
-def tried(records: Iterable[RunRecord]) -> dict[Setting, list[Tried]]:
+def tried(records: Iterable[RunRecord]) -> dict[Regime, list[Tried]]:
     """Points of the grids by setting, ideal clients first."""
-    found: dict[Setting, list[Tried]] = {}
+    found: dict[Regime, list[Tried]] = {}
     for run in records:
         usable = run.status in ("finished", "diverged", "paused") and run.facts["seed"] == CHOOSING
-        score = counted(run, TEST) if usable and run.facts["name"] in EXPERIMENTS else None
+        board = run.board
+        score = counted(run, board.headline) if usable and run.facts["name"] in EXPERIMENTS else None
         if score is None or run.config.get("schedule.name") != "constant":
             continue
         ideal = run.config["participation.name"] == "ideal"
         delay = 1 if ideal else int(run.config["participation.delay"])
-        setting = Setting(delay, "" if ideal else str(run.config.get("participation.anchor") or "start"))
+        setting = Regime(delay, "" if ideal else str(run.config.get("participation.anchor") or "start"))
         eta, beta, nu = (float(run.config.get(f"algorithm.{key}") or 0.0) for key in ("eta", "beta", "nu"))
-        rule, lost, paused = str(run.facts["algorithm"]), is_divergent(run, TEST), run.status == "paused"
-        point = Tried(rule, eta, beta, nu, 100 * score, lost, paused)
+        rule, paused = str(run.facts["algorithm"]), run.status == "paused"
+        lost, points = is_divergent(run, board.headline), board.judge.scale * score
+        point = Tried(rule, eta, beta, nu, points, lost, paused)
         found.setdefault(setting, []).append(point)
     return {setting: sorted(found[setting]) for setting in sorted(found)}
 
@@ -92,9 +94,13 @@ def at_equal_budget(points: Sequence[Tried], algorithm: str) -> BestOf | None:
     return best_of(scores, k) if 0 < k < len(scores) else None
 
 
-def markdown(found: Mapping[Setting, Sequence[Tried]], pictures: Mapping[str, str], scale: str) -> str:
+def markdown(
+    found: Mapping[Regime, Sequence[Tried]], pictures: Mapping[str, str], scale: str, metric: Metric
+) -> str:
     """The tables and pictures of the page; what they mean is for people to write around them."""
-    lines = [f"{scale} Accuracy is the mean of the last ten evaluations on the test set, in percent.", ""]
+    unit = "in percent" if metric.scale == 100 else metric.unit
+    what = f"{metric.label.capitalize()} is the mean of the last ten evaluations on the test set"
+    lines = [f"{scale} {what}, {unit}.", ""]
     lines += [f"![{name}]({path})" for name, path in pictures.items()]
     lines += ["", "| clients | FedAvg's best | FedAvgM's best | FedGM's best | FedGM at FedAvg's budget |"]
     lines += ["|---|---|---|---|---|"]

@@ -27,7 +27,7 @@ from fedgm.participation.task import Steps
 Outcome = Literal["used", "discarded", "dropped"]
 
 
-class Interval(NamedTuple):
+class WorkSpan(NamedTuple):
     """One client's work, for a picture of who worked when."""
 
     client: int
@@ -38,7 +38,7 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Work:
+class Assignment:
     """One client in one slot."""
 
     number: int  # in the order in which work began
@@ -61,8 +61,8 @@ class Round:
     idle: int = 0  # drew 0 epochs, and left the slot to another client
     fillings: int = 0  # times that clients were proposed for empty slots
     proposals: int = 0
-    arrived: list[Work] = field(default_factory=list[Work])
-    intervals: list[Interval] = field(default_factory=list[Interval])
+    arrived: list[Assignment] = field(default_factory=list[Assignment])
+    intervals: list[WorkSpan] = field(default_factory=list[WorkSpan])
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Clock:
     def __init__(self, rules: Rules, devices: Devices, sampler: Sampler, steps: Steps) -> None:
         self.rules, self.devices, self.sampler, self.steps = rules, devices, sampler, steps
         self.now = 0.0
-        self._ends: list[tuple[float, int, Work]] = []  # a heap by (time, number): what is at work
+        self._ends: list[tuple[float, int, Assignment]] = []  # a heap by (time, number): what is at work
         self._openings: list[tuple[float, int]] = []  # sorted: windows that an empty slot waits for
         self._busy: set[int] = set()
         self._vacant = rules.concurrency
@@ -121,10 +121,10 @@ class Clock:
             self._round.waited += time - self.now
         self.now = time
 
-    def _end(self, work: Work) -> None:
+    def _end(self, work: Assignment) -> None:
         """An update arrives, or a client is given up."""
         now, outcome = self._round, _outcome(work, self._round.t, self.rules.max_staleness)
-        now.intervals.append(Interval(work.client, work.start, self.now, work.version, outcome))
+        now.intervals.append(WorkSpan(work.client, work.start, self.now, work.version, outcome))
         now.dropped += outcome == "dropped"
         now.stale += outcome == "discarded"
         if outcome == "used":
@@ -170,7 +170,7 @@ class Clock:
             self._round.idle += 1
             return
         self._begun += 1
-        work = Work(self._begun, client, t, epochs, self.now, self.devices.drops(client, self._begun))
+        work = Assignment(self._begun, client, t, epochs, self.now, self.devices.drops(client, self._begun))
         seconds = self.devices.seconds(client, self.steps(client, epochs), work.number)
         end = self.now + (self.rules.timeout if work.drops else seconds)
         heapq.heappush(self._ends, (end, work.number, work))
@@ -178,7 +178,7 @@ class Clock:
         self._vacant -= 1
 
 
-def _outcome(work: Work, t: int, max_staleness: int) -> Outcome:
+def _outcome(work: Assignment, t: int, max_staleness: int) -> Outcome:
     """What becomes of a piece of work that ends in round ``t``."""
     if work.drops:
         return "dropped"

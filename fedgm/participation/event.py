@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fedgm.errors import require
-from fedgm.participation.clock import Clock, Interval, Round, Rules
+from fedgm.participation.clock import Clock, Round, Rules, WorkSpan
 from fedgm.participation.devices import Devices
 from fedgm.participation.epochs import epoch_range
 from fedgm.participation.normalize import Normalize, weights
@@ -85,7 +85,7 @@ class Event:
             "cohort/staleness": sum(t - work.version for work in now.arrived) / len(now.arrived),
         }
 
-    def trace(self, t: int) -> list[Interval]:
+    def trace(self, t: int) -> list[WorkSpan]:
         """The pieces of work that ended in round ``t``."""
         return list(self._at(t).intervals)
 

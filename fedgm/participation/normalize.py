@@ -7,10 +7,10 @@ from typing import Literal
 from fedgm.participation.task import Effective
 
 Normalize = Literal["reference", "none", "steps", "epochs", "fednova"]
-Rule = Callable[[Sequence[int], Sequence[int], int, Sequence[float]], list[float]]
+Weighing = Callable[[Sequence[int], Sequence[int], int, Sequence[float]], list[float]]
 
 # Of (epochs of each client, steps K of each client, local.epochs, |a|_1 of each client).
-RULES: dict[Normalize, Rule] = {
+RULES: dict[Normalize, Weighing] = {
     "reference": lambda epochs, steps, reference, a: [reference / e for e in epochs],
     "none": lambda epochs, steps, reference, a: [1.0] * len(epochs),
     "steps": lambda epochs, steps, reference, a: [1 / k for k in steps],

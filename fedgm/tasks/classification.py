@@ -5,10 +5,9 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional as F
 
+from fedgm.data.images import Batch
 from fedgm.tasks.metric import ACCURACY, LOSS
 from fedgm.tasks.module import TaskModule
-
-Batch = tuple[Tensor, Tensor]
 
 
 class Classification(TaskModule):

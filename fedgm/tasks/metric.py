@@ -1,8 +1,9 @@
 """Metrics by name: how each is shown, which way is better, and which of them judges a run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
+Row = dict[str, float | int | None]  # what is known of a round, by column
 SPLITS = ("train", "test")  # of which x_t is measured; `local` is measured while clients train
 
 
@@ -30,6 +31,12 @@ class Metric(NamedTuple):
 
 LOSS = Metric("loss", "loss")
 ACCURACY = Metric("acc", "accuracy", "higher", 100.0, "%")
+STANDARD = {metric.name: metric for metric in (LOSS, ACCURACY)}  # known without a run
+
+
+def has_chance_level(name: str) -> bool:
+    """Whether a model that guesses reaches 1 / classes in it, so that no more than this means divergence."""
+    return name == ACCURACY.name
 
 
 class Scoreboard(NamedTuple):
@@ -67,3 +74,11 @@ def scoreboard(summary: Mapping[str, Any]) -> Scoreboard:
     if "metrics" not in summary:
         return Scoreboard((LOSS, ACCURACY), f"test/{ACCURACY.name}")
     return Scoreboard(tuple(Metric(**entry) for entry in summary["metrics"]), summary["metric"])
+
+
+def described(name: str, boards: Iterable[Scoreboard]) -> Metric:
+    """A metric as the first run that has it describes it; without such a run a standard one, or the name."""
+    for metric in (metric for board in boards for metric in board.metrics):
+        if metric.name == name:
+            return metric
+    return STANDARD.get(name, Metric(name, name))

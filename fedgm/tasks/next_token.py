@@ -4,7 +4,8 @@ from typing import Any
 
 from torch.nn import functional as F
 
-from fedgm.data.windows import IGNORE, Batch
+from fedgm.data.images import Batch
+from fedgm.data.windows import IGNORE
 from fedgm.tasks.metric import ACCURACY, LOSS
 from fedgm.tasks.module import TaskModule
 

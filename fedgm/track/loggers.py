@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedgm.config import Track
+from fedgm.config import TrackConfig
 from fedgm.config.parts import build, target_of
 from fedgm.errors import ClashError, require
 from fedgm.federated.events import StageEnd
@@ -75,7 +75,7 @@ class WandbLogger(Logger):
             self._record.finish(summary, failed)
 
 
-def build_loggers(track: Track, folder: Path) -> list[Logger]:
+def build_loggers(track: TrackConfig, folder: Path) -> list[Logger]:
     """The loggers of ``track.loggers``, each with a folder of its own that every start writes whole."""
     for name in track.loggers:  # its folder is emptied: it must be its own
         plain = re.fullmatch(r"[A-Za-z_][\w-]*", name) and name not in TAKEN

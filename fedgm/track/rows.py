@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fedgm.tasks.metric import Scoreboard
+from fedgm.tasks.metric import Row, Scoreboard
 
-Row = dict[str, float | int | None]
 LAST = 10  # evaluations behind the mean that judges a run
 
 

@@ -22,7 +22,7 @@ RESULTS = ("metrics.jsonl", "model.safetensors")  # without which a run is not d
 WELL = (*DONE, "paused")  # ends that nobody has to look after
 
 
-def describe(
+def facts_of(
     config: RunConfig, rule: ServerRule, plan: Plan, folder: Path, mark: str, board: Scoreboard
 ) -> dict[str, Any]:
     """All that is known before the first round."""

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from fedgm.config import Track
+from fedgm.config import TrackConfig
 from fedgm.errors import ClashError
 from fedgm.track.rows import Row
 from fedgm.track.wandb_key import has_key
@@ -45,7 +45,7 @@ class WandbRecord:
 
     run: "wandb.Run | None"
 
-    def __init__(self, track: Track, folder: Path, run_id: str, config: dict[str, Any]) -> None:
+    def __init__(self, track: TrackConfig, folder: Path, run_id: str, config: dict[str, Any]) -> None:
         import wandb
 
         self.run = None

@@ -28,7 +28,7 @@ class Qsgd:
     keeps = False
 
     def __post_init__(self) -> None:
-        check(self.levels, self.bucket)
+        require_levels(self.levels, self.bucket)
 
     def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
         """One draw for each entry."""
@@ -45,7 +45,7 @@ class Qsparse:
     keeps = True
 
     def __post_init__(self) -> None:
-        check(self.levels, self.bucket)
+        require_levels(self.levels, self.bucket)
         entries(self.share, 1)
 
     def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
@@ -120,7 +120,7 @@ def level_bits(levels: int) -> int:
     return (2 * levels).bit_length()
 
 
-def check(levels: int, bucket: int | None) -> None:
+def require_levels(levels: int, bucket: int | None) -> None:
     """Refuse what cannot be encoded."""
     require(1 <= levels <= 2**15, "upload.levels", levels, "1..32768", "upload.levels=127")
     require(

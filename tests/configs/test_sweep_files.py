@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import yaml
-from json_schema import violations
 from omegaconf import DictConfig, OmegaConf
 
 from fedgm import config
 from fedgm.job import assemble
 from fedgm.track.identity import identity
+from tests.configs.json_schema import violations
 
 HERE = Path(__file__).parent
 FILES = sorted((HERE.parents[1] / "sweeps").glob("*.yaml"))

@@ -1,7 +1,8 @@
 """One browser for all tests of this folder."""
 
 import pytest
-from chromium import Chromium
+
+from tests.dashboard.chromium import Chromium
 
 
 @pytest.fixture(scope="session")

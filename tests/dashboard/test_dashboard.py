@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from dashboard_runs import STAGES, write_grid, write_run
 
 from fedgm.cli import group as cli
 from fedgm.dashboard import columns, page, payload
 from fedgm.dashboard.collect import Collector
 from fedgm.track import archive, record, rows
+from tests.dashboard.dashboard_runs import STAGES, write_grid, write_run
 
 NASTY = "</script><script>alert(1)</script><!-- \u2028 \u2029 {{SCRIPT}} & \"'"
 

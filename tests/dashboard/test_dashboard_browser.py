@@ -1,8 +1,9 @@
 """The dashboard in a real browser: every panel drawn, each control works, nothing leaves the page."""
 
 import pytest
-from chromium import BINARY
-from dashboard_runs import store_page, write_grid
+
+from tests.dashboard.chromium import BINARY
+from tests.dashboard.dashboard_runs import store_page, write_grid
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BINARY is None, reason="needs Chromium")]
 SPLIT = {

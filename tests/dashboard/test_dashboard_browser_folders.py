@@ -3,11 +3,11 @@
 import threading
 
 import pytest
-from chromium import BINARY
-from dashboard_runs import store_page, write_run
 
 from fedgm.dashboard.collect import Collector
-from fedgm.dashboard.serve import Source, make_server
+from fedgm.dashboard.serve import PayloadSource, make_server
+from tests.dashboard.chromium import BINARY
+from tests.dashboard.dashboard_runs import store_page, write_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BINARY is None, reason="needs Chromium")]
 # Waits until the table shows a word, or 20 seconds.
@@ -50,7 +50,7 @@ def test_odd_folders_open(browser, tmp_path, kind):
 
 def test_a_served_page_follows_a_run_without_reload(browser, tmp_path):
     write_run(tmp_path / "a", rounds=100, done=20, status="paused")
-    server = make_server(Source(Collector([tmp_path]), "runs"), 0)
+    server = make_server(PayloadSource(Collector([tmp_path]), "runs"), 0)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -69,7 +69,7 @@ def test_a_served_page_follows_a_run_without_reload(browser, tmp_path):
         thread.join()
 
 
-def test_500_runs_of_1000_rounds_open_in_three_seconds(browser, tmp_path):
+def test_500_runs_of_1000_rounds_open_with_two_seconds_of_work(browser, tmp_path):
     number = 0
     for algorithm, nu in (("fedavg", 0.0), ("fedavgm", 1.0), ("fedgm", 0.7), ("fednag", 0.9)):
         for eta in (0.5, 1.0, 2.0, 3.0, 4.0):
@@ -80,11 +80,10 @@ def test_500_runs_of_1000_rounds_open_in_three_seconds(browser, tmp_path):
                     write_run(place, algorithm, seed, eta=eta, beta=beta, nu=nu, rounds=1000, every=1)
     address = store_page(tmp_path / "runs", tmp_path / "page.html")
     browser.call("Performance.enable", timeDomain="threadTicks")
-    seconds = min(browser.open(address) for _ in range(3))  # other processes may hold the cores
+    browser.open(address)
     thread = {m["name"]: m["value"] for m in browser.call("Performance.getMetrics")["metrics"]}["ThreadTime"]
     assert browser.js("JSON.parse(document.getElementById('data').textContent).runs.length") == number == 500
-    assert seconds < 3
-    assert thread < 2  # seconds of work, whatever else runs on the machine
+    assert thread < 2  # of the page's own thread: the clock on the wall would measure the machine
     browser.choose("#smooth", "0.5", "input")
     frame = (
         "(() => { const at = performance.now(); const n = document.getElementById('smooth'); n.value = 0.6;"

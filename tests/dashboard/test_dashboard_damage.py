@@ -4,11 +4,11 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from dashboard_runs import write_run
 
 from fedgm.cli import group as cli
 from fedgm.dashboard import page, payload
 from fedgm.dashboard.collect import Collector
+from tests.dashboard.dashboard_runs import write_run
 
 
 def page_of(path):

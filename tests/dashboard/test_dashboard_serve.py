@@ -6,15 +6,15 @@ from contextlib import contextmanager
 from http.client import HTTPConnection
 
 import pytest
-from dashboard_runs import write_run
 
 from fedgm.dashboard.collect import Collector
-from fedgm.dashboard.serve import ADDRESS, Source, make_server
+from fedgm.dashboard.serve import ADDRESS, PayloadSource, make_server
+from tests.dashboard.dashboard_runs import write_run
 
 
 @contextmanager
 def served(path):
-    server = make_server(Source(Collector([path]), "runs"), 0)
+    server = make_server(PayloadSource(Collector([path]), "runs"), 0)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
@@ -73,6 +73,6 @@ def test_only_files_on_the_page_are_given_out(tmp_path):
 
 
 def test_the_server_listens_on_this_machine_alone(tmp_path):
-    server = make_server(Source(Collector([tmp_path]), "runs"), 0)
+    server = make_server(PayloadSource(Collector([tmp_path]), "runs"), 0)
     assert server.server_address[0] == "127.0.0.1"
     server.server_close()

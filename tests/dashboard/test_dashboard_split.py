@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 from click.testing import CliRunner
-from dashboard_runs import write_run
 from omegaconf import OmegaConf
 
 from fedgm import config
@@ -12,6 +11,7 @@ from fedgm.cli import group as cli
 from fedgm.dashboard.collect import Collector
 from fedgm.dashboard.split import splits
 from fedgm.job.assemble import load_federation
+from tests.dashboard.dashboard_runs import write_run
 
 TINY = ["profile=tiny", "data=synthetic", "clients.count=12"]
 

@@ -7,11 +7,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from click.testing import CliRunner
-from dashboard_runs import write_grid, write_run
 
 from fedgm.cli import group as cli
 from fedgm.dashboard import workspace
 from fedgm.dashboard.collect import Collector
+from tests.dashboard.dashboard_runs import write_grid, write_run
 
 KEY = "a" * 40
 

@@ -1,5 +1,6 @@
 import pytest
-from commands import Commands
+
+from tests.e2e.commands import Commands
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from commands import TINY
 
 import fedgm
 from fedgm.config import compose, validate
@@ -12,6 +11,7 @@ from fedgm.errors import ConfigError
 from fedgm.job.assemble import load_federation
 from fedgm.tasks.module import spread
 from fedgm.track import rows
+from tests.e2e.commands import TINY
 
 RUN = (*TINY, "rounds=2", "clients.count=6", "local.unit=steps", "local.epochs=1", "eval.every=1")
 

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import TINY, read_summary, result
 
 import fedgm
+from tests.e2e.commands import TINY, read_summary, result
 
 RUN = (
     "profile=tiny", "track.mode=disabled", "clients.count=6", "clients.per_round=3", "local.unit=steps",

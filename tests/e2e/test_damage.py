@@ -4,11 +4,11 @@ import shutil
 
 import pytest
 import torch
-from commands import TINY, result, run_folder
 
 import fedgm
 from fedgm.files import DamagedError, read_sealed, sealed
 from fedgm.track import checkpoint, fallback
+from tests.e2e.commands import TINY, result, run_folder
 
 # Few clients, so that each takes part again with what it kept before; stale ones need past models.
 RUN = (

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from commands import TINY, result, rows, run_folder, timeless
 from safetensors.torch import load_file
 
 import fedgm
+from tests.e2e.commands import TINY, result, rows, run_folder, timeless
 
 RUN = (*TINY, "rounds=4")
 ROOT = Path(__file__).parents[2]

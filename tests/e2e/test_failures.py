@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import TINY, read_summary, result, rows
 
 import fedgm
 from fedgm.data import cifar10_sources
 from fedgm.errors import ConfigError, DataError, FedGMError
+from tests.e2e.commands import TINY, read_summary, result, rows
 
 RUN = (*TINY, "rounds=2")
 ROOT = Path(__file__).parents[2]

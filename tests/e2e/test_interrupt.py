@@ -3,9 +3,9 @@
 import signal
 
 import pytest
-from commands import TINY, is_alive, newest_checkpoint, read_summary, result
 
 import fedgm
+from tests.e2e.commands import TINY, is_alive, newest_checkpoint, read_summary, result
 
 RUN = (*TINY, "rounds=8")
 

@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from commands import TINY, is_alive, result, rows, run_folder
 from test_resume import after, die_and_come_back
 
 import fedgm
+from tests.e2e.commands import TINY, is_alive, result, rows, run_folder
 
 STAGES = (*TINY, "schedule=multistage", "rounds=20")  # stages end after rounds 3, 9 and 20
 

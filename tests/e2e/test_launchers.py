@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import TINY, timeless
 
 from fedgm.track import rows
+from tests.e2e.commands import TINY, timeless
 
 ROOT = Path(__file__).parents[2]
 JOBS = ("-m", *TINY, "rounds=2", "algorithm=fedavg,fedgm")

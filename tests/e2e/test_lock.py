@@ -4,10 +4,10 @@ import signal
 import socket
 
 import pytest
-from commands import TINY, read_summary, result
 
 import fedgm
 from fedgm.errors import RunLockedError
+from tests.e2e.commands import TINY, read_summary, result
 
 RUN = (*TINY, "rounds=10")
 

@@ -3,7 +3,8 @@
 import math
 
 import pytest
-from commands import TINY, Commands, read_summary, rows, run_folder
+
+from tests.e2e.commands import TINY, Commands, read_summary, rows, run_folder
 
 WORDS = (*TINY, "rounds=6", "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20",
          "clients.count=10", "clients.per_round=2", "local.batch_size=10")  # fmt: skip

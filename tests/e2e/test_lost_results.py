@@ -5,12 +5,12 @@ import os
 import shutil
 
 import pytest
-from commands import TINY, read_summary, result, run_folder
 
 import fedgm
 from fedgm.config import stored
 from fedgm.errors import FedGMError
 from fedgm.lightning import pl
+from tests.e2e.commands import TINY, read_summary, result, run_folder
 
 RUN = (*TINY, "rounds=3", "clients.count=6", "local.unit=steps", "local.epochs=1")
 

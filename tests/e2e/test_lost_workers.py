@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import TINY, read_summary, result
 
 import fedgm
+from tests.e2e.commands import TINY, read_summary, result
 
 RUN = (*TINY, "rounds=40", "clients.count=6", "clients.per_round=3", "local.unit=steps", "local.epochs=1")
 ROOT = Path(__file__).parents[2]

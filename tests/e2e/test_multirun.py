@@ -1,9 +1,8 @@
 """Multiruns side by side: a job that another process holds is busy, a wrong one refused."""
 
-from commands import TINY, run_folder
-
 import fedgm
 from fedgm.track.lock import locked
+from tests.e2e.commands import TINY, run_folder
 
 RUN = (*TINY, "rounds=1", "clients.per_round=1", "local.unit=steps", "local.epochs=1")
 

@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from commands import result, run_folder
 
 import fedgm
 from fedgm.track import rows
+from tests.e2e.commands import result, run_folder
 
 SMALL = [
     "profile=tiny", "data.train_samples=300", "data.test_samples=20", "eval.train_samples=20",

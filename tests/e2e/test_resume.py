@@ -6,10 +6,10 @@ import shutil
 import time
 
 import pytest
-from commands import TINY, is_alive, newest_checkpoint, read_summary, result, rows, run_folder
 
 import fedgm
 from fedgm.job import launch
+from tests.e2e.commands import TINY, is_alive, newest_checkpoint, read_summary, result, rows, run_folder
 
 # Eq. 3 gives stages of 1, 2 and 4 rounds: every kill below is followed by another stage end or follows one.
 RUN = (*TINY, "schedule=multistage", "rounds=7")

@@ -1,9 +1,9 @@
 """kill -9 with past models, a virtual clock and clients' states: the run goes on as if never stopped."""
 
 import pytest
-from commands import TINY, newest_checkpoint, result, run_folder
 
 import fedgm
+from tests.e2e.commands import TINY, newest_checkpoint, result, run_folder
 
 MODES = {
     "replay, SCAFFOLD": (

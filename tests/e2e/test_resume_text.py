@@ -1,9 +1,9 @@
 """kill -9 with residuals of error feedback and kept optimiser states: the run goes on as if never stopped."""
 
 import pytest
-from commands import TINY, newest_checkpoint, result, run_folder
 
 import fedgm
+from tests.e2e.commands import TINY, newest_checkpoint, result, run_folder
 
 MODES = {
     "SNOO, top-k": ("algorithm=snoo", "upload=topk", "upload.share=0.05"),

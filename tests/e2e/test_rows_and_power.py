@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from commands import TINY, result, rows, run_folder
 
 import fedgm
 from fedgm.lightning import pl
+from tests.e2e.commands import TINY, result, rows, run_folder
 
 RUN = (*TINY, "rounds=6", "clients.count=6", "local.unit=steps", "local.epochs=1")
 

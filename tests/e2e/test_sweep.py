@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import is_alive, timeless
 
 from fedgm.track import record, rows
+from tests.e2e.commands import is_alive, timeless
 
 PROGRAM = [sys.executable, "-m", "fedgm", "sweep"]
 SMALL = (

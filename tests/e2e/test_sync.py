@@ -3,9 +3,9 @@
 import subprocess
 import sys
 
-from commands import TINY, rows
-from wandb_client import logged_in, same_rows
-from wandb_stub import serving
+from tests.e2e.commands import TINY, rows
+from tests.e2e.wandb_client import logged_in, same_rows
+from tests.e2e.wandb_stub import serving
 
 
 def test_stored_runs_are_sent_later_once(tmp_path, commands, stranger):

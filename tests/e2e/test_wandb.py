@@ -10,9 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import rows, run_folder
-from wandb_client import KEY, same_rows, surroundings
-from wandb_stub import serving
+
+from tests.e2e.commands import rows, run_folder
+from tests.e2e.wandb_client import KEY, same_rows, surroundings
+from tests.e2e.wandb_stub import serving
 
 ROOT = Path(__file__).parents[2]
 TINY = ("profile=tiny", "trainer.workers=1")

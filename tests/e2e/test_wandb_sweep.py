@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import result, timeless
-from wandb_client import ROOT, logged_in, same_rows, start_wandb
-from wandb_stub import Stub, serving
-from wandb_sweep_stub import Sweep
+
+from tests.e2e.commands import result, timeless
+from tests.e2e.wandb_client import ROOT, logged_in, same_rows, start_wandb
+from tests.e2e.wandb_stub import Stub, serving
+from tests.e2e.wandb_sweep_stub import Sweep
 
 PATIENCE = 240.0  # seconds; an agent alone sleeps 5 of them between two looks at its run
 TINY = ("profile=tiny", "trainer.workers=1")

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlparse
 
-from wandb_sweep_stub import Sweeps
+from tests.e2e.wandb_sweep_stub import Sweeps
 
 MOST = 2_000_000  # bytes of one request
 ENTITY = "someone"

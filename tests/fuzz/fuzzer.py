@@ -19,14 +19,13 @@ from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "e2e"), str(HERE.parents[1])]
-
-from commands import Command, Commands, result, run_folder, timeless  # noqa: E402
-from damage import copied, hurt  # noqa: E402
-from overrides import SMALL, random_words  # noqa: E402
+sys.path.insert(0, str(HERE.parents[1]))
 
 import fedgm  # noqa: E402
 from fedgm.track import rows, summary  # noqa: E402
+from tests.e2e.commands import Command, Commands, result, run_folder, timeless  # noqa: E402
+from tests.fuzz.damage import copied, hurt  # noqa: E402
+from tests.fuzz.overrides import SMALL, random_words  # noqa: E402
 
 PATIENCE = 120.0  # seconds for one command; all of them take a few
 MODES = {

@@ -12,12 +12,11 @@ from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "e2e"), str(HERE.parents[1])]
-
-from commands import Command, Commands, timeless  # noqa: E402
-from fuzzer import MODES, PATIENCE  # noqa: E402
+sys.path.insert(0, str(HERE.parents[1]))
 
 from fedgm.track import rows  # noqa: E402
+from tests.e2e.commands import Command, Commands, timeless  # noqa: E402
+from tests.fuzz.fuzzer import MODES, PATIENCE  # noqa: E402
 
 SWEEP = """\
 method: grid

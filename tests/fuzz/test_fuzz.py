@@ -1,15 +1,10 @@
 """The fuzzer and the kills as tests: a minute of them in `make test`, all in `make test-all`."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "e2e")]
-
-from commands import Commands  # noqa: E402
-from fuzzer import Fuzzer, cases_of, fuzz  # noqa: E402
-from kills import storm  # noqa: E402
+from tests.e2e.commands import Commands
+from tests.fuzz.fuzzer import Fuzzer, cases_of, fuzz
+from tests.fuzz.kills import storm
 
 QUICK, ALL, KILLS = 40, 1000, 100
 SECONDS = 60  # of the quick part, however slow the machine

@@ -6,11 +6,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from fedgm import config
 from fedgm.client.store import ClientStore
-from fedgm.federated.callback import FedGM
 from fedgm.job import assemble
 from fedgm.tasks.classification import Classification
+from tests.unit import federated_run
+from tests.unit.federated_run import flat
 
 # Softmax regression: convex. 6 clients of one class each, 3 in a round, so that everyone comes back.
 CONVEX = [
@@ -21,7 +21,7 @@ CONVEX = [
 
 
 def configured(*overrides):
-    return config.validate(config.compose([*CONVEX, *overrides]))
+    return federated_run.configured(*overrides, base=CONVEX)
 
 
 def linear():
@@ -30,17 +30,11 @@ def linear():
 
 
 def fit(run, tmp_path):
-    clients = assemble.load_federation(run)
     module = Classification(
         linear(), lambda params: torch.optim.SGD(params, lr=run.local.lr, momentum=run.local.momentum)
     )
-    trainer = assemble.build_trainer(run, [FedGM(*assemble.build_server(run))], 1)
-    loop = assemble.fit(run, trainer, module, clients, None, ClientStore(tmp_path / "clients"))
-    return module, loop
-
-
-def flat(net):
-    return nn.utils.parameters_to_vector(net.parameters()).detach().clone()
+    fitted = federated_run.fit(run, module, store=ClientStore(tmp_path / "clients"))
+    return fitted.module, fitted.loop
 
 
 def local(run, clients, net, task, t, correct):

@@ -4,13 +4,14 @@ from contextlib import nullcontext
 
 import pytest
 import torch
-from convex import configured, fit, flat, linear, local, rounds
 from torch import nn
 
 from fedgm.federated.callback import FedGM
 from fedgm.job import assemble
 from fedgm.lightning import pl
 from fedgm.tasks.classification import Classification
+from tests.paper.convex import configured, fit, linear, local, rounds
+from tests.unit.federated_run import flat
 
 EQUAL = ["participation.speed_sigma=0", "participation.network=0", "participation.timed=epochs"]
 

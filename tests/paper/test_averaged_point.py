@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from convex import configured, fit, flat
 from safetensors.torch import load_file
 
 import fedgm
@@ -14,6 +13,8 @@ from fedgm.schedule.schedule_free import UniformAverage
 from fedgm.server.momentum import GeneralMomentum, Momentum, averaged, server_step
 from fedgm.server.nsgdm import NormalizedMomentum
 from fedgm.server.schemes import schedule_free
+from tests.paper.convex import configured, fit
+from tests.unit.federated_run import flat
 
 ROUNDS = 60
 TINY = [

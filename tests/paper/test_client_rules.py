@@ -2,13 +2,14 @@
 
 import pytest
 import torch
-from convex import configured, fit, flat, linear, local, rounds
 from torch import nn
 
 from fedgm.client.store import ClientStore, require_room
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.job import assemble
 from fedgm.participation.normalize import effective_steps
+from tests.paper.convex import configured, fit, linear, local, rounds
+from tests.unit.federated_run import flat
 
 
 def fedprox(run, mu):

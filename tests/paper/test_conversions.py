@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scheme_recursions import (
+
+from fedgm.errors import ConfigError
+from fedgm.server.catalogue import SCHEMES, momentum_of, scheme
+from fedgm.server.momentum import Momentum, server_step
+from tests.paper.scheme_recursions import (
     accelerated,
     ema_nesterov,
     heavy_ball_damped,
@@ -22,10 +26,6 @@ from scheme_recursions import (
     synthesised,
     triple_momentum,
 )
-
-from fedgm.errors import ConfigError
-from fedgm.server.catalogue import SCHEMES, momentum_of, scheme
-from fedgm.server.momentum import Momentum, server_step
 
 ROUNDS = 40
 

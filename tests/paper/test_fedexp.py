@@ -2,13 +2,14 @@
 
 import pytest
 import torch
-from convex import configured, fit, flat, linear, local, rounds
 from torch import nn
 
 from fedgm.errors import ConfigError
 from fedgm.job import assemble
 from fedgm.schedule import Multistage
 from fedgm.server.fedexp import FedExP, extrapolation
+from tests.paper.convex import configured, fit, linear, local, rounds
+from tests.unit.federated_run import flat
 
 
 def recursion(run, eta, beta, nu, eps, shares):

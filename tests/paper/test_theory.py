@@ -5,7 +5,6 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from theorems import PROBLEM, SETTING, THEOREMS, limits, staged, terms, text_of
 
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.schedule import Plan, Stage
@@ -23,6 +22,7 @@ from fedgm.theory import (
     theory_stages,
     verdict,
 )
+from tests.paper.theorems import PROBLEM, SETTING, THEOREMS, limits, staged, terms, text_of
 
 
 def test_symbols_by_hand():

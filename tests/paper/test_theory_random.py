@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from quadratic import Quadratic, simulate_autonomous
-from theorems import THEOREMS, one_run, random_case, report_at_the_limit
 
 from fedgm.theory import Setting, corollary, theorem3
+from tests.paper.quadratic import Quadratic, simulate_autonomous
+from tests.paper.theorems import THEOREMS, one_run, random_case, report_at_the_limit
 
 CASES = 200
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from quadratic import make_quadratic, simulate, simulate_autonomous
-from theorems import THEOREMS, staged, text_of
 
 from fedgm.theory import Setting, corollary, theorem1, theorem2, theorem3, verdict
+from tests.paper.quadratic import make_quadratic, simulate, simulate_autonomous
+from tests.paper.theorems import THEOREMS, staged, text_of
 
 # Runs on quadratics. eta_l is the largest that the theorem allows, 20 seeds each.
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from theorems import PROBLEM
 
 from fedgm import config
 from fedgm.cli import group as cli
@@ -12,6 +11,7 @@ from fedgm.diagnosis import constants
 from fedgm.diagnosis import setting as diagnosis
 from fedgm.participation import ClientTask
 from fedgm.theory import theorem2, theorem3
+from tests.paper.theorems import PROBLEM
 
 TINY = ["profile=tiny", "rounds=4", "clients.count=4", "clients.per_round=2", "local.batch_size=4"]
 # Equal clients of equal work: alpha = inf deals the images out evenly.

@@ -5,13 +5,13 @@ from io import StringIO
 from typing import NamedTuple
 
 import numpy as np
-from quadratic import Quadratic, simulate, simulate_autonomous
 from rich.console import Console
 
 from fedgm.draws import generator
 from fedgm.schedule import Multistage
 from fedgm.server import GeneralMomentum
 from fedgm.theory import Problem, Setting, corollary, render, theorem1, theorem2, theorem3, theory_stages
+from tests.paper.quadratic import Quadratic, simulate, simulate_autonomous
 
 THEOREMS = [theorem1, theorem2, theorem3, corollary]
 PROBLEM = Problem(L=2, sigma_l=2, sigma_g=3, f0_minus_fstar=17, sigma_max=3)

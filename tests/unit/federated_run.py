@@ -1,5 +1,6 @@
 """A run without folder and W&B, through the real assembly, and the same run written in plain torch."""
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from fedgm import config
+from fedgm.client.store import ClientStore
 from fedgm.config import RunConfig
 from fedgm.data.federation import Federation
 from fedgm.draws import derive
@@ -34,8 +36,8 @@ class Fitted:
     loop: FederatedLoop
 
 
-def configured(*overrides: str) -> RunConfig:
-    return config.validate(config.compose([*SMALL, *overrides]))
+def configured(*overrides: str, base: Sequence[str] = SMALL) -> RunConfig:
+    return config.validate(config.compose([*base, *overrides]))
 
 
 def module_of(run: RunConfig, net: nn.Module | None = None) -> Classification:
@@ -44,13 +46,16 @@ def module_of(run: RunConfig, net: nn.Module | None = None) -> Classification:
 
 
 def fit(
-    run: RunConfig, module: Classification | None = None, callbacks: list[pl.Callback] | None = None
+    run: RunConfig,
+    module: Classification | None = None,
+    callbacks: list[pl.Callback] | None = None,
+    store: ClientStore | None = None,
 ) -> Fitted:
-    """Train, without a folder; ``callbacks`` come after the FedGM callback."""
+    """Train without a folder; ``callbacks`` come after the FedGM callback, ``store`` keeps states."""
     clients = assemble.load_federation(run)
     module = module or module_of(run)
     trainer = assemble.build_trainer(run, [FedGM(*assemble.build_server(run)), *(callbacks or [])], 1)
-    loop = assemble.fit(run, trainer, module, clients, None)
+    loop = assemble.fit(run, trainer, module, clients, None, store)
     return Fitted(run, clients, trainer, module, loop)
 
 

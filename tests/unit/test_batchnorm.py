@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from federated_run import configured, fit, flat
 
 from fedgm.lightning import pl
+from tests.unit.federated_run import configured, fit, flat
 
 ETA, BETA, NU, ROUNDS = 3.0, 0.9, 0.9, 60
 KEEP = 0.9  # torch's BatchNorm keeps 0.9 of its statistics in each step

@@ -1,9 +1,9 @@
 """Notes about budgets: what the larger grid would have found with FedAvg's number of runs."""
 
 import pytest
-from made_curves import flat
 
 from fedgm.claims.budget import budget_notes
+from tests.unit.made_curves import flat
 
 
 def grid(values, **more):

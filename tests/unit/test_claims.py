@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from made_curves import evidence, flat, made, noisy, wobbling
 
-from fedgm.claims.parts import Better, Event, MoreStable, SmallGap, Stretch
-from fedgm.claims.run import Run, first_quarter, last_quarter, quarter, settled_stage_1, stage, whole
+from fedgm.claims.parts import Better, Divergence, MoreStable, SmallGap, Stretch
+from fedgm.claims.run import JudgedRun, first_quarter, last_quarter, quarter, settled_stage_1, stage, whole
 from fedgm.claims.verdict import PartResult, together
+from tests.unit.made_curves import MEASURE, evidence, flat, made, noisy, wobbling
 
 THREE = (1, 2, 3)
 
@@ -45,7 +45,7 @@ def test_chance_fills_all_ten_in_last10_and_what_comes_after_the_end_in_area():
     assert run.last10("test/acc") == 0.1
     assert run.curve("test/acc") == ([5, 10, 15, 20], [0.5, 0.5, 0.1, 0.1])
     # trapezoids: 5*.5 + 5*.3 + 5*.1 over 15 rounds
-    assert Better("a", "b", over=whole).value(run) == pytest.approx(100 * 4.5 / 15)
+    assert Better("a", "b", over=whole).value(run, MEASURE) == pytest.approx(100 * 4.5 / 15)
 
 
 def test_evaluations_are_planned_every_so_many_rounds_and_after_the_last():
@@ -130,13 +130,13 @@ def test_a_divergent_run_counts_with_chance_in_a_comparison():
 
 @pytest.mark.parametrize("status", ["failed", "paused", "missing", "running", "killed"])
 def test_a_run_that_is_not_there_makes_the_part_undecided_and_is_named(status):
-    a = [*runs([0.8, 0.81, 0.82])[:2], Run(3, status)]
+    a = [*runs([0.8, 0.81, 0.82])[:2], JudgedRun(3, status)]
     lines = {"a": a, "b": runs([0.5, 0.5, 0.5])}
-    for part in (Better("a", "b"), SmallGap("a", "b"), Event("a", divergent=False)):
+    for part in (Better("a", "b"), SmallGap("a", "b"), Divergence("a", divergent=False)):
         result = part.judge(evidence(THREE, **lines))
         assert result.verdict == "undecided"
         assert f"a, seed 3: {status}" in result.notes
-    wobble = {"a": [wobbling(1, 0.01), wobbling(2, 0.01), Run(3, status)]}
+    wobble = {"a": [wobbling(1, 0.01), wobbling(2, 0.01), JudgedRun(3, status)]}
     wobble["b"] = [wobbling(seed, 0.1) for seed in THREE]
     result = MoreStable(Stretch("a"), Stretch("b")).judge(evidence(THREE, **wobble))
     assert (result.verdict, result.notes[0]) == ("undecided", f"a, seed 3: {status}")
@@ -198,10 +198,10 @@ def test_a_fluctuation_of_zero_is_undecided():
 def test_an_event_happens_in_every_seed_or_in_none():
     every = [died(seed) for seed in THREE]
     some = [died(1), *runs([0.5] * 3)[1:]]
-    assert Event("a", True).judge(evidence(THREE, a=every)).verdict == "holds"
-    assert Event("a", True).judge(evidence(THREE, a=runs([0.5] * 3))).verdict == "does not hold"
-    assert Event("a", True).judge(evidence(THREE, a=some)).verdict == "undecided"
-    notes = Event("a", True).judge(evidence(THREE, a=every)).notes
+    assert Divergence("a", True).judge(evidence(THREE, a=every)).verdict == "holds"
+    assert Divergence("a", True).judge(evidence(THREE, a=runs([0.5] * 3))).verdict == "does not hold"
+    assert Divergence("a", True).judge(evidence(THREE, a=some)).verdict == "undecided"
+    notes = Divergence("a", True).judge(evidence(THREE, a=every)).notes
     assert "any probability above 0.29 stays possible (exact binomial, 5 %)" in notes
 
 
@@ -209,7 +209,7 @@ def test_one_seed_is_never_a_verdict():
     lines = {"a": [wobbling(1, 0.01, 0.9)], "b": [wobbling(1, 0.1)], "dead": [died(1)]}
     for part in (
         Better("a", "b"), Better("b", "a"), Better("a", "dead"), SmallGap("a", "a"), SmallGap("a", "b"),
-        Event("dead", True), Event("a", True), MoreStable(Stretch("a"), Stretch("b")),
+        Divergence("dead", True), Divergence("a", True), MoreStable(Stretch("a"), Stretch("b")),
         MoreStable(Stretch("dead"), Stretch("a")), MoreStable(Stretch("a"), Stretch("dead")),
         MoreStable(Stretch("a"), Stretch("dead"), b_divergent_holds=True),
     ):  # fmt: skip

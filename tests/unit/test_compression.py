@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from fedgm.draws import generator
 from fedgm.errors import ConfigError
 from fedgm.upload.qsgd import (
-    check,
     level_bits,
     qsgd,
     qsgd_bytes,
     qsparse,
     qsparse_bytes,
     quantize,
+    require_levels,
     variance_factor,
 )
 from fedgm.upload.topk import entries, plain_bytes, top_k, top_k_bytes, top_k_with_feedback
@@ -245,8 +245,8 @@ def test_bytes_of_qsparse_by_hand():
 
 
 def test_levels_and_buckets_that_cannot_be_encoded_are_refused():
-    check(127, None)
+    require_levels(127, None)
     with pytest.raises(ConfigError, match=r"upload\.levels=0"):
-        check(0, None)
+        require_levels(0, None)
     with pytest.raises(ConfigError, match=r"upload\.bucket=0"):
-        check(4, 0)
+        require_levels(4, 0)

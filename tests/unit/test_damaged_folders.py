@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 import fedgm
-from fedgm.track import record, report, rows, summary
+from fedgm.track import record, rows, summary, terminal
 from fedgm.track.lock import is_alive
 
 ANY = [
@@ -84,7 +84,7 @@ def test_a_summary_without_a_key_is_damaged_for_its_own_command(tmp_path):
 
 def test_a_reason_is_shown_as_it_is(tmp_path):
     out = StringIO()
-    report.closing(Console(file=out, width=200), {**GOOD, "reason": "[/x] [bold]"}, tmp_path)
+    terminal.closing(Console(file=out, width=200), {**GOOD, "reason": "[/x] [bold]"}, tmp_path)
     assert "finished: [/x] [bold] after 2 of 2 rounds" in out.getvalue()
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from federated_run import configured, fit, flat, module_of
 
 from fedgm.client.direct import is_direct
 from fedgm.data import synthetic
@@ -10,6 +9,7 @@ from fedgm.data.federation import federation
 from fedgm.draws import generator
 from fedgm.lightning import pl
 from fedgm.tasks.classification import Classification
+from tests.unit.federated_run import configured, fit, flat, module_of
 
 
 class Listens(pl.Callback):

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from event_scheme import ROUNDS, arrivals, event, three
 
 from fedgm.figures.timeline import draw_timeline
 from fedgm.participation import devices, ideal, samplers
-from fedgm.participation.clock import Interval
+from fedgm.participation.clock import WorkSpan
 from fedgm.participation.devices import Devices
 from fedgm.participation.staleness import Discount
+from tests.unit.event_scheme import ROUNDS, arrivals, event, three
 
 # By hand ---------------------------------------------------------------------------------------------
 
@@ -46,10 +46,10 @@ def test_three_clients_by_hand_waiting_for_all():
 
 def test_the_trace_says_who_worked_when():
     scheme = three(per_round=1, max_staleness=4)
-    assert scheme.trace(1) == [Interval(0, 0.0, 2.0, 1, "used")]
-    assert scheme.trace(2) == [Interval(1, 0.0, 3.0, 1, "used")]
+    assert scheme.trace(1) == [WorkSpan(0, 0.0, 2.0, 1, "used")]
+    assert scheme.trace(2) == [WorkSpan(1, 0.0, 3.0, 1, "used")]
     # Client 2 comes at 7 with x_1, five rounds old: discarded; the server steps with client 0 at 8.
-    assert scheme.trace(6) == [Interval(2, 0.0, 7.0, 1, "discarded"), Interval(0, 6.0, 8.0, 6, "used")]
+    assert scheme.trace(6) == [WorkSpan(2, 0.0, 7.0, 1, "discarded"), WorkSpan(0, 6.0, 8.0, 6, "used")]
 
 
 def test_waiting_slots_are_filled_at_the_server_step():

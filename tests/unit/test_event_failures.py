@@ -1,12 +1,12 @@
 """What can go wrong under the virtual clock has a defined end: lost clients, shut windows, old updates."""
 
 import pytest
-from event_scheme import ROUNDS, arrivals, event, three
 
 from fedgm.errors import ConfigError
 from fedgm.participation import Uniform, clock
-from fedgm.participation.clock import Interval
+from fedgm.participation.clock import WorkSpan
 from fedgm.participation.devices import Devices
+from tests.unit.event_scheme import ROUNDS, arrivals, event, three
 
 
 def test_a_client_that_never_returns_is_given_up_and_its_slot_filled(monkeypatch):
@@ -14,7 +14,7 @@ def test_a_client_that_never_returns_is_given_up_and_its_slot_filled(monkeypatch
     monkeypatch.setattr(Devices, "drops", lambda self, client, work: client == 1)
     scheme = three(per_round=1, dropout=0.5, timeout=5.0, max_staleness=10)
     assert arrivals(scheme, 4) == [(2.0, {0: 0}), (4.0, {0: 0}), (6.0, {0: 0}), (7.0, {2: 3})]
-    assert scheme.trace(3) == [Interval(1, 0.0, 5.0, 1, "dropped"), Interval(0, 4.0, 6.0, 3, "used")]
+    assert scheme.trace(3) == [WorkSpan(1, 0.0, 5.0, 1, "dropped"), WorkSpan(0, 4.0, 6.0, 3, "used")]
     assert [scheme.log(t)["cohort/dropped"] for t in (1, 2, 3, 4)] == [0, 0, 1, 0]
 
 

@@ -57,8 +57,9 @@ def test_every_experiment_is_one_figure_of_the_paper():
 def test_an_experiment_outside_the_paper_has_lines_and_no_number():
     lines = config.compose(["+experiment=outer"]).figure.lines
     assert [line.key for line in lines] == ["fedavg", "fedavgm", "multistage", "snoo", "diloco"]
-    with pytest.raises(ConfigError, match=r"outer: figure\.number"):
-        figure.read("outer")
+    one = figure.read("outer")
+    assert (one.number, one.name, one.heading) == (None, "outer", "Outer steps for language models")
+    assert (one.claims, one.metric) == ((), "loss")
 
 
 def test_every_claim_is_judged_by_a_figure_and_finds_its_lines(figures):
@@ -103,9 +104,10 @@ def test_seeds_where_winners_were_chosen_start_at_one(figures):
 def test_names_of_figures():
     assert figure.choose("fig1") == ["fedgm", "autonomous"]
     assert figure.choose("fig1cd") == ["autonomous"]
+    assert figure.choose("outer") == ["outer"]
     assert figure.choose("8") == ["multistage_long"]
     assert len(figure.choose("all")) == 10
-    with pytest.raises(ConfigError, match=r"figure=fig10: expected fig1ab, .*fig1 or all"):
+    with pytest.raises(ConfigError, match=r"figure=fig10: expected fig1ab, .*fig1, all or an exp"):
         figure.choose("fig10")
 
 
@@ -135,3 +137,22 @@ def test_lines_have_one_source():
     """Under `figure`: Hydra's own node holds none."""
     for path in (config.conf_dir() / "experiment").glob("*.yaml"):
         assert "hydra" not in yaml.safe_load(path.read_text()), path
+
+
+def test_a_figure_of_ones_own_needs_a_title_and_lines(tmp_path):
+    """Its panels are then of the metric that judges its runs."""
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "mine.yaml").write_text(
+        "# @package _global_\nname: mine\nfigure:\n  title: Mine\n  lines:\n"
+        "    - {key: a, name: A, overrides: algorithm=fedavg}\n"
+    )
+    words = [f"hydra.searchpath=[{tmp_path}]"]
+    one = figure.read("mine", words)
+    assert [panel.metric for panel in one.panels] == ["train/acc", "test/acc"]
+    assert (one.name, one.metric, one.claims) == ("mine", "acc", ())
+    other = figure.read("mine", [*words, "eval.metric=test/loss"])
+    assert ([panel.metric for panel in other.panels], other.metric) == (["train/loss", "test/loss"], "loss")
+    with pytest.raises(ConfigError, match=r"\+experiment=mime: expected one of .*mine"):
+        figure.read("mime", words)
+    with pytest.raises(ConfigError, match=r"mine: figure\.lins=x: expected number, title"):
+        figure.read("mine", [*words, "+figure.lins=x"])

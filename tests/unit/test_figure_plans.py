@@ -5,16 +5,17 @@ from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
-from made_records import record
 
 from fedgm import api
 from fedgm.cli import group as cli
 from fedgm.commands.reproduce import parse_seeds
+from fedgm.errors import ConfigError
 from fedgm.figures.lines import apart
 from fedgm.paper import plan
 from fedgm.paper.evidence import grid_runs
 from fedgm.paper.report import markdown
 from fedgm.track import archive
+from tests.unit.made_records import record
 
 WORDS = ["profile=tiny", "rounds=100", "eval.every=5"]
 
@@ -88,11 +89,13 @@ def test_the_grid_behind_a_winner_is_found_point_by_point(archived):
     """FedAvg's grid has 10 points; Figure 1ab's line at eta 1 is the second of them."""
     chosen = record(planned("fedgm").choosing("fedavg"), [0.62] * 20, algorithm="fedavg")
     known = {chosen.key: chosen}
-    found = grid_runs("fedavg_grid", WORDS, lambda job: known.get(job.key), "outputs", known.values())
+    found = grid_runs(
+        "fedavg_grid", WORDS, lambda job: known.get(job.key), "outputs", "test/acc", known.values()
+    )
     assert [run is not None for run in found] == [False, True, *[False] * 8]
     assert found[1].last10("test/acc") == pytest.approx(0.62)
     others = archive.read(archived)  # none of seed 0
-    assert grid_runs("fedgm_grid", WORDS, lambda job: None, "outputs", others) == [None] * 90
+    assert grid_runs("fedgm_grid", WORDS, lambda job: None, "outputs", "test/acc", others) == [None] * 90
 
 
 def test_a_claim_over_two_figures_says_which_one_is_missing(archived_etas, tmp_path):
@@ -177,3 +180,8 @@ def test_labels_move_no_further_than_they_must():
     assert apart([0.5, 0.5], 0.1) == pytest.approx([0.45, 0.55])
     assert apart([0.1, 0.12, 0.9], 0.1) == pytest.approx([0.06, 0.16, 0.9])
     assert apart([0.5, 0.5, 0.52], 0.1) == pytest.approx([0.40667, 0.50667, 0.60667], abs=1e-4)
+
+
+def test_claims_are_refused_of_a_metric_of_which_less_is_better(archived, tmp_path):
+    with pytest.raises(ConfigError, match=r"fedavg_eta: figure\.metric=loss: claims are about"):
+        api.reproduce("fig5", [*WORDS, "figure.metric=loss"], stored=archived, out=tmp_path)

@@ -8,6 +8,7 @@ import pytest
 import fedgm
 
 PACKAGE = Path(fedgm.__file__).parent
+FILES = [*PACKAGE.rglob("*.py"), *(PACKAGE.parent / "hydra_plugins").rglob("*.py")]
 DOOR = "fedgm.lightning"  # declares the operators that torchvision looks up
 BEHIND_IT = ("pytorch_lightning", "torchvision", "torchmetrics")
 
@@ -29,9 +30,7 @@ def too_early(names: list[str]) -> list[str]:
     return [name for name in before if name.split(".")[0] in BEHIND_IT]
 
 
-@pytest.mark.parametrize(
-    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
-)
+@pytest.mark.parametrize("path", sorted(FILES), ids=lambda path: str(path.relative_to(PACKAGE.parent)))
 def test_whatever_needs_the_operators_comes_after_them(path):
     if path == PACKAGE / "lightning.py":
         return

@@ -5,7 +5,6 @@ from importlib import import_module
 
 import pytest
 import torch
-from federated_run import configured, fit, flat, module_of, plain_torch
 from torch import nn
 
 from fedgm.draws import derive
@@ -15,6 +14,7 @@ from fedgm.federated.loop import FederatedLoop
 from fedgm.federated.workers import FederatedDDP
 from fedgm.lightning import pl
 from fedgm.tasks.classification import Classification
+from tests.unit.federated_run import configured, fit, flat, module_of, plain_torch
 
 SIDE = 8 * 8 * 3
 

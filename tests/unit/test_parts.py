@@ -6,7 +6,7 @@ from typing import Any, Literal, Optional
 
 import pytest
 
-from fedgm.config.parts import build, check, describe, fits
+from fedgm.config.parts import build, check_part, fits, in_words
 from fedgm.errors import ConfigError
 
 HERE = f"{__name__}."
@@ -45,7 +45,7 @@ def node(target: str = "Part", **values: Any) -> dict[str, Any]:
 
 def refusal(target: dict[str, Any], **given: Any) -> ConfigError:
     with pytest.raises(ConfigError) as caught:
-        check(target, "part", **given)
+        check_part(target, "part", **given)
     return caught.value
 
 
@@ -128,8 +128,8 @@ def test_values_that_fit(value, hint):
 
 
 def test_hints_in_words():
-    assert describe(Sequence[int] | None) == "a list, each entry a whole number or null"
-    assert describe(Literal["batch", "group"]) == "batch or group"
+    assert in_words(Sequence[int] | None) == "a list, each entry a whole number or null"
+    assert in_words(Literal["batch", "group"]) == "batch or group"
 
 
 def test_an_error_of_the_target_itself_comes_through_unwrapped():

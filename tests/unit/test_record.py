@@ -11,7 +11,7 @@ from rich.console import Console
 import fedgm
 from fedgm.figures import curves
 from fedgm.tasks.metric import scoreboard
-from fedgm.track import report, rows, summary
+from fedgm.track import rows, summary, terminal
 
 BOARD = scoreboard({})  # of classification
 NAN, INF = float("nan"), float("inf")
@@ -165,7 +165,7 @@ def printed(show, *args, width: int = 80) -> str:
 
 def test_the_closing_table_fits_80_columns_and_cuts_no_number(tmp_path):
     (tmp_path / "curves.png").touch()
-    text = printed(report.closing, static(), tmp_path)
+    text = printed(terminal.closing, static(), tmp_path)
     table = [line for line in text.splitlines() if str(tmp_path) not in line]
     assert max(map(len, table)) <= 80
     for word in (
@@ -187,13 +187,13 @@ def test_the_closing_table_fits_80_columns_and_cuts_no_number(tmp_path):
 
 def test_a_run_that_never_evaluated_still_closes(tmp_path):
     ended = static(status="failed", reason="OSError: disk", final=None, best=None, last10=None, initial=None)
-    text = printed(report.closing, ended, tmp_path)
+    text = printed(terminal.closing, ended, tmp_path)
     assert "failed: OSError: disk after 250 of 250 rounds" in " ".join(text.split())
 
 
 @pytest.mark.parametrize("gain", [0.38, NAN])
 def test_the_headline_names_momentum_and_fits_80_columns(tmp_path, gain):
-    text = printed(report.headline, static(gain=gain), 78042, 2, tmp_path)
+    text = printed(terminal.headline, static(gain=gain), 78042, 2, tmp_path)
     assert max(map(len, text.splitlines())) <= 80
     for words in (
         "2 > 1 > 0.5",
@@ -207,7 +207,7 @@ def test_the_headline_names_momentum_and_fits_80_columns(tmp_path, gain):
 
 
 def test_the_caption_names_profile_and_local_steps():
-    text = report.caption(static())
+    text = terminal.caption(static())
     assert "profile small: resnet on cifar10, 250 of 250 rounds, seed 12345, K = 17.2 local steps" in text
     assert "eta 2 > 1 > 0.5, beta 0.9 > 0.9474 > 0.973, nu 0.9, stages end after rounds 36, 107" in text
 
@@ -236,7 +236,7 @@ def test_load_runs_of_an_empty_folder_or_of_a_run_without_rows(tmp_path):
 
 
 def test_a_schedule_that_changes_every_round_shows_where_it_ends():
-    words = report.momentum([{"rounds": 9, "eta": 2.0, "beta": 0.9}], {"eta": 0.1, "beta": 0.9})
+    words = terminal.momentum([{"rounds": 9, "eta": 2.0, "beta": 0.9}], {"eta": 0.1, "beta": 0.9})
     assert words == {"eta": "2 ... 0.1, changing from round to round", "beta": "0.9"}
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
-from stored_runs import store
 
 from fedgm.cli.group import main
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.grid import file, plan, sweep
 from fedgm.track import archive
+from tests.unit.stored_runs import store
 
 FILE = """
 method: grid
@@ -27,7 +27,7 @@ def path(tmp_path) -> Path:
     return tmp_path / "s.yaml"
 
 
-def stored(path: Path, scores=(0.2, 0.4, 0.3), *words: str, seeds=(0,)) -> plan.Plan:
+def stored(path: Path, scores=(0.2, 0.4, 0.3), *words: str, seeds=(0,)) -> plan.SweepPlan:
     made = plan.make(file.read(path), words, seeds, str(path.parent / "o"))
     for job in made.jobs:
         store(job, [scores[job.point]] * job.rounds)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from stored_runs import store
 
 from fedgm import config
 from fedgm.errors import ConfigError, FedGMError
@@ -15,6 +14,7 @@ from fedgm.grid.ranking import at_budget, entry, other_seeds, ranking, write_bes
 from fedgm.track import archive, record
 from fedgm.track.folder import locate
 from fedgm.track.identity import identity
+from tests.unit.stored_runs import store
 
 ROOT = Path(__file__).parents[2]
 FILE = """
@@ -29,7 +29,7 @@ command: ["${program}", +experiment=fedgm, profile=tiny, rounds=30, eval.every=3
 
 
 @pytest.fixture
-def planned(tmp_path) -> plan.Plan:
+def planned(tmp_path) -> plan.SweepPlan:
     (tmp_path / "s.yaml").write_text(FILE)
     return plan.make(file.read(tmp_path / "s.yaml"), [], [0], str(tmp_path / "o"))
 

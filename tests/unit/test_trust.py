@@ -245,7 +245,7 @@ def test_a_loggers_folder_is_its_own(tmp_path, name):
     (tmp_path / "run" / "checkpoints").mkdir(parents=True)
     (tmp_path / "other").mkdir()
     csv = {"_target_": "pytorch_lightning.loggers.CSVLogger"}
-    track = config.Track(name="mine", loggers={name: csv})
+    track = config.TrackConfig(name="mine", loggers={name: csv})
     with pytest.raises(ConfigError, match=r"track\.loggers="):
         loggers.build_loggers(track, tmp_path / "run")
     assert (tmp_path / "other").exists()
@@ -265,3 +265,12 @@ def test_a_link_in_a_run_folder_is_not_written_through(tmp_path):
     with pytest.raises(OSError, match="symbolic links"):
         write_atomically(folder / "config.yaml", "evil")
     assert precious.read_text() == "mine"
+
+
+def test_a_key_of_older_versions_is_left_out_of_a_stored_configuration(tmp_path):
+    cfg = OmegaConf.to_container(config.compose(["profile=tiny"]), resolve=True)
+    cfg["trainer"]["devices"] = 1
+    (tmp_path / "config.yaml").write_text(OmegaConf.to_yaml(cfg))
+    assert config.validate(config.stored(tmp_path)).trainer.workers == "auto"
+    with pytest.raises(ConfigError, match=r"trainer\.devices=2: expected a key of trainer"):
+        config.compose(["trainer.devices=2"])

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from federated_run import configured, fit, flat, module_of
 from torch.nn import functional as F
 
 from fedgm.client.optimizer import read_state, write_state
@@ -14,6 +13,7 @@ from fedgm.errors import ConfigError
 from fedgm.federated.callback import FedGM
 from fedgm.job import assemble
 from fedgm.upload import Sent
+from tests.unit.federated_run import configured, fit, flat, module_of
 
 HERE = f"{__name__}"
 FEDAVG = ("algorithm.eta=1", "algorithm.beta=0", "algorithm.nu=0")

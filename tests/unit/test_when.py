@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from made_records import record
 
 from fedgm.commands.when import END, START, command
 from fedgm.grid.plan import Job
-from fedgm.paper.when import Setting, advantage, at_equal_budget, best, tried, usable
+from fedgm.paper.when import Regime, advantage, at_equal_budget, best, tried, usable
+from tests.unit.made_records import record
 
 
 def run(
@@ -41,20 +41,20 @@ RUNS = [
 
 def test_gains_are_against_the_best_of_fedavg_in_the_same_setting():
     found = tried(RUNS)
-    assert list(found) == [Setting(1, ""), Setting(5, "current"), Setting(5, "start")]
-    assert advantage(found[Setting(1, "")]) == pytest.approx({1.0: 2.0, 2.0: 6.0, 4.0: 7.0, 5.0: -24.0})
-    assert advantage(found[Setting(5, "start")]) == pytest.approx({0.5: -2.0})
-    assert advantage(found[Setting(5, "current")]) == {}  # FedAvg has not been run there
-    assert best(found[Setting(1, "")], "fedgm").eta == 4.0
+    assert list(found) == [Regime(1, ""), Regime(5, "current"), Regime(5, "start")]
+    assert advantage(found[Regime(1, "")]) == pytest.approx({1.0: 2.0, 2.0: 6.0, 4.0: 7.0, 5.0: -24.0})
+    assert advantage(found[Regime(5, "start")]) == pytest.approx({0.5: -2.0})
+    assert advantage(found[Regime(5, "current")]) == {}  # FedAvg has not been run there
+    assert best(found[Regime(1, "")], "fedgm").eta == 4.0
 
 
 def test_an_eta_is_usable_within_three_points_of_the_rules_own_best_unless_it_diverged():
-    found = usable(tried(RUNS)[Setting(1, "")])
+    found = usable(tried(RUNS)[Regime(1, "")])
     assert found == {("fedavg", 0.0, 0.0): [1.0], ("fedgm", 0.9, 0.9): [2.0, 4.0]}
 
 
 def test_the_budget_is_fedavgs():
-    found = at_equal_budget(tried(RUNS)[Setting(1, "")], "fedgm")
+    found = at_equal_budget(tried(RUNS)[Regime(1, "")], "fedgm")
     assert (found.k, found.n) == (3, 4)
     assert found.mean == pytest.approx(41 * 0.75 + 40 * 0.25)  # the best of 3 of 4 misses it in 1 of 4
 

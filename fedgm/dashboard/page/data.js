@@ -7,6 +7,7 @@ let shared = {};
 
 function load(payload) {
   shared = payload.config;
+  described = new Map(Object.entries(payload.metrics));
   const before = new Map(runs.map((run) => [run.id, run]));
   runs = payload.runs.map((run) => {
     const id = `${run.hash}-${run.seed}`;

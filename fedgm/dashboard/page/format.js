@@ -4,8 +4,7 @@ const NAMES = {fedavg: 'FedAvg', fedsgd: 'FedSGD', fedavgm: 'FedAvgM', fedgm: 'F
   slowmo: 'SlowMo', diloco: 'DiLoCo', fedadam: 'FedAdam', fedyogi: 'FedYogi', fedadagrad: 'FedAdagrad',
   fedams: 'FedAMS', fedexp: 'FedExP', fedacg: 'FedACG', fedmom: 'FedMom', qhadam: 'QHAdam', nsgdm: 'NSGD-M'};
 const SYMBOLS = {'algorithm.eta': 'η', 'algorithm.beta': 'β', 'algorithm.nu': 'ν', 'data.alpha': 'α'};
-const METRICS = {'test/acc': 'test accuracy', 'train/acc': 'training accuracy', 'test/loss': 'test loss',
-  'train/loss': 'training loss', 'local/loss': 'local loss', 'local/acc': 'local accuracy'};
+const SPLITS = {test: 'test', train: 'training', local: 'local'};
 const AXES = {round: 'round', 'total/steps': 'local steps', 'total/bytes': 'bytes sent by clients',
   'clock/time': 'virtual time, s', 'total/seconds': 'wall time, s'};
 
@@ -27,13 +26,29 @@ function String_(child) { return child instanceof Node ? child : document.create
 
 const byId = (id) => document.getElementById(id);
 
-function isShare(metric) { return /(^|\/|_)(acc|accuracy)$/.test(metric); }
-function scaleOf(metric) { return isShare(metric) ? 100 : 1; }
-function metricName(metric) { return METRICS[metric] || metric; }
+let described = new Map(); // metrics by name, as the tasks of the runs describe them
+
+// Of test/loss and worst_loss the description of loss; of two that fit, the longer name.
+function describedOf(metric) {
+  let found = '';
+  for (const name of described.keys()) {
+    if ((metric === name || metric.endsWith(`/${name}`) || metric.endsWith(`_${name}`)) && name.length > found.length) found = name;
+  }
+  return described.get(found);
+}
+function isShare(metric) { return scaleOf(metric) === 100; }
+function scaleOf(metric) { const known = describedOf(metric); return known ? known.scale : 1; }
+function metricName(metric) {
+  const [split, name] = metric.split('/');
+  return Object.hasOwn(SPLITS, split) && described.has(name) ? `${SPLITS[split]} ${described.get(name).label}` : metric;
+}
 function metricTitle(metric) { return metricName(metric) + (isShare(metric) ? ', %' : ''); }
 
-// Losses, errors and perplexities are better small; of anything else more is better.
-function lessIsBetter(metric) { return /loss|err|perplex|ppl|nll|bpc|mse|mae|norm|drift|time|seconds/.test(metric); }
+// As the task says; of columns that no task describes, losses, errors and the like are better small.
+function lessIsBetter(metric) {
+  const known = describedOf(metric);
+  return known ? known.better === 'lower' : /loss|err|perplex|ppl|nll|bpc|mse|mae|norm|drift|time|seconds/.test(metric);
+}
 
 function number(value, digits = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return '–';

@@ -16,11 +16,12 @@ class DriftPicture(FederatedCallback):
         self.drift.append(trainer.callback_metrics["client/drift"].item())
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        from fedgm.figures import style  # matplotlib, which no first round should wait for
+        from fedgm.figures import style
+        from fedgm.figures.formats import save  # matplotlib, which no first round should wait for
 
         figure = style.sheet(5, 3)
         axes = figure.add_subplot(xlabel="round", ylabel="drift")
         axes.plot(range(1, len(self.drift) + 1), self.drift, color=style.BLUE)
         style.plain(axes)
         style.write_text(figure, "How far clients drift apart", ["The deviation of their updates."])
-        style.save(figure, self.path)
+        save(figure, self.path)

@@ -1,0 +1,1 @@
+"""Helpers of tests are imported from here: ``from tests.unit.made_curves import made``."""
