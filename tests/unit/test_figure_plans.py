@@ -167,7 +167,7 @@ def test_a_plan_is_what_the_sweeps_runner_runs():
 
 
 def test_runs_that_two_figures_share_are_computed_once():
-    """FedAvg at eta 1 is a line of Figures 5 and 6 and a point of the grid; ideal FedGM one of 1ab, 1cd and 9."""
+    """FedAvg at eta 1 is in Figures 5 and 6 and in the grid; ideal FedGM in 1ab, 1cd and 9."""
     grid, fedavg, fedgm = (planned(name, [1]).jobs for name in ("fedgm", "fedavg_eta", "fedgm_eta"))
     assert fedavg["eta_1", 1].key == fedgm["fedavg", 1].key == grid["fedavg", 1].key
     delayed = (planned(name, [1]).jobs["ideal", 1].key for name in ("autonomous", "autonomous_delay10"))
