@@ -36,6 +36,7 @@ bench: $(VENV)/.installed-dev
 # Flower and pfl-research beside ours, each in a venv of its own; nothing else installs them.
 bench-peers: $(VENV)/.installed-dev $(FLOWER)/.installed $(PFL)/.installed
 	FLOWER=$(FLOWER) PFL=$(PFL) $(BIN)/python -m benchmarks.beside_peers --page
+	FLOWER=$(FLOWER) $(BIN)/python -m benchmarks.start
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -2,9 +2,9 @@
 
     python -m benchmarks.beside_peers [--works W1 W2 small] [--rounds 5] [--repeats 3] [--page]
 
-Every turn is a process of its own, from its start over ROUNDS rounds to its end; the variants take turns. Shown are
-medians over turns, with ranges: the throughput of a turn without its first round, the most memory that its processes
-were seen with after a round (PSS), and the seconds from its start to its first finished round.
+Every turn is a process of its own, from its start over ROUNDS rounds to its end; the variants take turns.
+Shown are medians over turns, with ranges: the throughput of a turn without its first round, the most memory
+that its processes were seen with after a round (PSS), and the seconds from its start to its first round's end.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def prepare(name: str, rounds: int, path: Path) -> None:
 def turn(words: list[str], rounds: int) -> dict[str, float]:
     """One process from its start to its last round; whatever it started ends with it."""
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "FLWR_TELEMETRY_ENABLED": "0", "OMP_NUM_THREADS": "1"}
-    here = {"PYTHONPATH": os.getcwd(), "PYTHONWARNINGS": "ignore"}
+    here = {"PYTHONPATH": str(Path.cwd()), "PYTHONWARNINGS": "ignore"}
     most, told = 0.0, list[dict[str, float]]()
     with tempfile.TemporaryFile("w+") as errors:
         started = time.time()
@@ -80,7 +81,7 @@ def turn(words: list[str], rounds: int) -> dict[str, float]:
                     break
         finally:
             signal.alarm(0)
-            _end(process)
+            ended(process)
         errors.seek(0)
         assert len(told) == rounds, f"{' '.join(words)}:\n{errors.read()[-3000:]}"
     samples = sum(row["samples"] for row in told[1:])
@@ -91,18 +92,14 @@ def turn(words: list[str], rounds: int) -> dict[str, float]:
     }
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def ended(process: subprocess.Popen[str]) -> None:
     """The process may stop by itself; what is left of it is killed, Ray's daemons too."""
     left = descendants(process.pid)
-    try:
+    with suppress(subprocess.TimeoutExpired):
         process.wait(20)
-    except subprocess.TimeoutExpired:
-        pass
     for pid in left:
-        try:
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
     process.wait()
 
 
@@ -129,7 +126,12 @@ def table(results: dict[str, Any]) -> str:
         own = statistics.median(variants["ours, 2 workers"]["per_second"])
         for variant, v in variants.items():
             rate = statistics.median(v["per_second"])
-            cells = [_range(v["per_second"], 0), f"{own / rate:.2f}", _range(v["pss"], 0), _range(v["first"], 1)]
+            cells = [
+                _range(v["per_second"], 0),
+                f"{own / rate:.2f}",
+                _range(v["pss"], 0),
+                _range(v["first"], 1),
+            ]
             lines.append(f"| {name} | {variant} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -2,10 +2,10 @@
 
     python -m benchmarks.fixed_cost [--rounds 200] [--repeats 3]
 
-The model is logistic regression on 8x8 colour images, a client has two images and takes one step: their five steps
-are in the number, as is everything else that a run does in a round (a checkpoint after every round is the default).
-With `checkpoint.sync` on and off, and with 100 to 1,000,000 clients; every turn is a process of its own, the cases
-take turns. Shown are medians over all rounds but the first ten of a turn, and the PSS of the process at its end.
+The model is logistic regression on 8x8 colour images, a client has two images and takes one step. These five
+steps are in the number, as is everything else that a run does in a round; a checkpoint after every round is the
+default. With `checkpoint.sync` on and off, and with 100 to 1,000,000 clients; every turn is a process of its
+own, and the cases take turns. Shown are medians over all rounds but the first ten of a turn, and PSS at its end.
 """
 
 import argparse
@@ -78,7 +78,9 @@ def show(found: dict[tuple[int, str], list[Turn]]) -> None:
     table = Table("clients", "checkpoint.sync", "CPU, ms a round", "wall, ms a round", "PSS, MB")
     middle: dict[tuple[int, str], dict[str, float]] = {}
     for (clients, sync), turns in found.items():
-        own = {key: 1e3 * statistics.median(x for turn in turns for x in turn[key]) for key in ("cpu", "wall")}
+        own = {
+            key: 1e3 * statistics.median(x for turn in turns for x in turn[key]) for key in ("cpu", "wall")
+        }
         own["pss"] = statistics.median(turn["pss"] for turn in turns)
         middle[clients, sync] = own
         cells = [f"{own['cpu']:.1f}", f"{own['wall']:.1f}", f"{own['pss']:,.1f}"]

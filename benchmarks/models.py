@@ -7,12 +7,12 @@ from torch import nn
 from fedgm.models.resnet import resnet
 
 
-def small_cnn() -> nn.Module:
-    """Two convolutions and a linear layer, for 32x32 colour images."""
+def small_cnn(num_classes: int = 10, resolution: int = 32) -> nn.Module:
+    """Two convolutions and a linear layer, for colour images."""
     return nn.Sequential(
         nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(32 * 8 * 8, 10),
+        nn.Flatten(), nn.Linear(32 * (resolution // 4) ** 2, num_classes),
     )  # fmt: skip
 
 

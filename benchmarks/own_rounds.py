@@ -1,6 +1,6 @@
 """Our loop with two workers, telling each finished round as the programs in benchmarks/peers do.
 
-    python -m benchmarks.own_rounds W1 ROUNDS WORKERS
+python -m benchmarks.own_rounds W1 ROUNDS WORKERS
 """
 
 import sys

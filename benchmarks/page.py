@@ -8,5 +8,5 @@ def put(name: str, table: str, page: Path = Path("docs/benchmarks.md")) -> None:
     mark = f"<!-- {name} -->\n"
     before, first, rest = page.read_text().partition(mark)
     _, second, after = rest.partition(mark)
-    assert first and second, f"{page} has no two lines {mark.strip()}"
+    assert all((first, second)), f"{page} has no two lines {mark.strip()}"
     page.write_text(before + mark + table + mark + after)

@@ -2,9 +2,9 @@
 
     python -m benchmarks.server_share [--rounds 6] [--sync]
 
-A real run in one process (`checkpoint.sync=false`), with clocks around the parts from here, not in the program: the mean over
-clients and the step of the rule, what the loop does besides (weights in and out, the row's numbers), writing the
-row, the checkpoint. Evaluation is off but for the last round, which is left out, as is the first.
+A real run in one process, with clocks around the parts from here, not in the program: the mean over clients, the
+step of the rule, the row's numbers and its file, the checkpoint. The line of the clients contains the mean.
+Evaluation is off but for the last round, which is left out, as is the first.
 """
 
 import argparse
@@ -31,8 +31,8 @@ from fedgm.track.roundlog import RoundLog
 RUN = [
     "model=resnet8", "data.resolution=32", "data.train_samples=10000", "data.test_samples=1000",
     "data.augment=none", "data.alpha=0.5", "clients.count=100", "clients.per_round=5", "local.epochs=3",
-    "local.batch_size=32", "local.lr=0.01", "eval.every=1000", "eval.train_samples=1000", "track.mode=disabled",
-    "trainer.workers=1",
+    "local.batch_size=32", "local.lr=0.01", "eval.every=1000", "eval.train_samples=1000",
+    "track.mode=disabled", "trainer.workers=1",
 ]  # fmt: skip
 PARTS: dict[str, tuple[type, str]] = {
     "mean over clients: add": (CohortMean, "add"),

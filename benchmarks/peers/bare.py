@@ -1,6 +1,6 @@
 """FedAvg as one writes it by hand in plain PyTorch: one process, one thread.
 
-    python -m benchmarks.peers.bare WORK.npz ROUNDS
+python -m benchmarks.peers.bare WORK.npz ROUNDS
 """
 
 import sys

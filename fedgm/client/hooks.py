@@ -37,6 +37,15 @@ class ModuleHooks:
         finally:
             self.module._current_fx_name = None
 
+    def direct_training_step(self, batch: Any, step: int) -> Any:
+        """The same without the strategy's contexts, where they would do nothing (``is_direct``)."""
+        own = vars(self.module)  # past nn.Module's own way to set attributes, which costs as much as a call
+        own["_current_fx_name"] = "training_step"
+        try:
+            return self.module.training_step(batch, step)
+        finally:
+            own["_current_fx_name"] = None
+
     def zero_grad(self, optimizer: torch.optim.Optimizer, step: int) -> None:
         """Before the backward pass."""
         self._call("on_before_zero_grad", optimizer)
