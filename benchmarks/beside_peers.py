@@ -4,7 +4,7 @@
 
 Every turn is a process of its own, from its start over ROUNDS rounds to its end; the variants take turns.
 Shown are medians over turns, with ranges: the throughput of a turn without its first round, the most memory
-that its processes were seen with after a round (PSS), and the seconds from its start to its first round's end.
+that its processes were seen with after a round (PSS), and the seconds to its first finished round.
 """
 
 import argparse

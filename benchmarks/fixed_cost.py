@@ -3,9 +3,9 @@
     python -m benchmarks.fixed_cost [--rounds 200] [--repeats 3]
 
 The model is logistic regression on 8x8 colour images, a client has two images and takes one step. These five
-steps are in the number, as is everything else that a run does in a round; a checkpoint after every round is the
+steps are in the number, as is all else that a run does in a round; a checkpoint after every round is the
 default. With `checkpoint.sync` on and off, and with 100 to 1,000,000 clients; every turn is a process of its
-own, and the cases take turns. Shown are medians over all rounds but the first ten of a turn, and PSS at its end.
+own, and the cases take turns. Shown are medians over rounds, the first ten of a turn left out, and PSS.
 """
 
 import argparse

@@ -2,9 +2,9 @@
 
     python -m benchmarks.server_share [--rounds 6] [--sync]
 
-A real run in one process, with clocks around the parts from here, not in the program: the mean over clients, the
-step of the rule, the row's numbers and its file, the checkpoint. The line of the clients contains the mean.
-Evaluation is off but for the last round, which is left out, as is the first.
+A real run in one process, with clocks around the parts from here, not in the program: the mean over
+clients, the step of the rule, the row's numbers and its file, the checkpoint. The line of the clients
+contains the mean. Evaluation is off but for the last round, which is left out, as is the first.
 """
 
 import argparse

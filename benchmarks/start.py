@@ -2,10 +2,10 @@
 
     python -m benchmarks.start [--repeats 5]
 
-Both train W2 (see docs/benchmarks.md), two clients side by side. Ours is `python run.py ...` as a user types it,
-with its run folder, evaluation of x_0, row and checkpoint; a round counts when its row is in metrics.jsonl.
-Flower's program is benchmarks/peers/flower.py; a round counts when the mean is there. `fedgm --help`
-is measured beside them.
+Both train W2 (see docs/benchmarks.md), two clients side by side. Ours is `python run.py ...` as a user
+types it, with its run folder, evaluation of x_0, row and checkpoint; a round counts when its row is in
+metrics.jsonl. Flower's program is benchmarks/peers/flower.py; a round counts when the mean is there. `fedgm
+--help` is measured beside them.
 """
 
 import argparse
@@ -22,8 +22,8 @@ from benchmarks.beside_peers import command, ended, prepare, turn
 RUN = [
     "model=cnn", "model._target_=benchmarks.models.small_cnn", "data.resolution=32", "data.alpha=0.5",
     "data.train_samples=10000", "data.test_samples=1000", "data.augment=none", "clients.count=100",
-    "clients.per_round=5", "local.epochs=3", "local.batch_size=32", "local.lr=0.01", "eval.train_samples=1000",
-    "track.mode=disabled", "trainer.workers=2", "rounds=2",
+    "clients.per_round=5", "local.epochs=3", "local.batch_size=32", "local.lr=0.01",
+    "eval.train_samples=1000", "track.mode=disabled", "trainer.workers=2", "rounds=2",
 ]  # fmt: skip
 PATIENCE = 300  # seconds
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.peers.flower WORK.npz ROUNDS
 
-Flower draws nodes by chance; which client a node plays comes with the message: the cohorts are the given ones.
+Flower draws nodes by chance; which client a node plays comes with the message: cohorts are the given ones.
 """
 
 import sys
