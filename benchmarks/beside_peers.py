@@ -18,6 +18,7 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,8 @@ def turn(words: list[str], rounds: int) -> dict[str, float]:
             words, env=os.environ | quiet | here, stdout=subprocess.PIPE, stderr=errors, text=True,
             start_new_session=True,
         )  # fmt: skip
-        signal.alarm(PATIENCE)
+        timer = Timer(PATIENCE, killed, (process.pid,))
+        timer.start()
         try:
             assert process.stdout is not None
             for line in process.stdout:
@@ -80,7 +82,7 @@ def turn(words: list[str], rounds: int) -> dict[str, float]:
                 if len(told) == rounds:
                     break
         finally:
-            signal.alarm(0)
+            timer.cancel()
             ended(process)
         errors.seek(0)
         assert len(told) == rounds, f"{' '.join(words)}:\n{errors.read()[-3000:]}"
@@ -93,14 +95,19 @@ def turn(words: list[str], rounds: int) -> dict[str, float]:
 
 
 def ended(process: subprocess.Popen[str]) -> None:
-    """The process may stop by itself; what is left of it is killed, Ray's daemons too."""
+    """It may stop by itself; what is left of it is killed, Ray's daemons too."""
     left = descendants(process.pid)
     with suppress(subprocess.TimeoutExpired):
         process.wait(20)
-    for pid in left:
+    killed(*left)
+    process.wait()
+
+
+def killed(*pids: int) -> None:
+    """With all that they have started."""
+    for pid in [child for parent in pids for child in descendants(parent)]:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    process.wait()
 
 
 def sit(name: str, rounds: int, repeats: int) -> dict[str, Any]:
