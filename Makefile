@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PARITY ?= .venv-parity
+FLOWER ?= .venv-flower
+PFL ?= .venv-pfl
 WORKERS ?= 2
 
-.PHONY: run test test-all lint bench clean
+.PHONY: run test test-all lint bench bench-peers clean
 
 run: $(VENV)/.installed
 	$(BIN)/python run.py +experiment=multistage
@@ -26,9 +28,15 @@ lint: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.sitting --page
 	$(BIN)/python -m benchmarks.fixed_cost
+	$(BIN)/python -m benchmarks.server_share
 	$(BIN)/python -m benchmarks.cost_model
 	$(BIN)/python -m benchmarks.round_cost
 	$(BIN)/python -m benchmarks.event_scale
+
+# Flower and pfl-research beside ours, each in a venv of its own; nothing else installs them.
+bench-peers: $(VENV)/.installed-dev $(FLOWER)/.installed $(PFL)/.installed
+	FLOWER=$(FLOWER) PFL=$(PFL) $(BIN)/python -m benchmarks.beside_peers --page
+	FLOWER=$(FLOWER) $(BIN)/python -m benchmarks.start
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -48,5 +56,15 @@ $(PARITY)/.installed: pyproject.toml constraints-parity.txt
 	$(PARITY)/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
 	@touch $@
 
+$(FLOWER)/.installed: constraints-flower.txt
+	$(PYTHON) -m venv $(FLOWER)
+	$(FLOWER)/bin/python -m pip install -q --disable-pip-version-check -c constraints-flower.txt torch "flwr[simulation]"
+	@touch $@
+
+$(PFL)/.installed: constraints-pfl.txt
+	$(PYTHON) -m venv $(PFL)
+	$(PFL)/bin/python -m pip install -q --disable-pip-version-check -c constraints-pfl.txt torch pfl
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(PARITY) build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PARITY) $(FLOWER) $(PFL) build dist .pytest_cache .ruff_cache .hypothesis

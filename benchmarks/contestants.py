@@ -90,16 +90,16 @@ class OnRequest(pl.Callback):
         self.wall, self.cpu, self.faults = time.perf_counter(), time.process_time(), self._faults()
 
 
-def ours(found: Work, workers: int) -> None:
-    """Our loop, as a run builds it, with the rounds on request."""
-    rule, last = GeneralMomentum(1.0, 0.9, 0.9), ROUNDS
+def fit(found: Work, workers: int, rounds: int, callback: pl.Callback) -> None:
+    """Our loop, as a run builds it."""
+    rule = GeneralMomentum(1.0, 0.9, 0.9)
     trainer = pl.Trainer(
         accelerator="cpu", devices=workers, strategy=FederatedDDP() if workers > 1 else "auto",
-        max_epochs=last, callbacks=[FedGM(rule, Constant().plan(last, rule)), OnRequest(found, workers)],
+        max_epochs=rounds, callbacks=[FedGM(rule, Constant().plan(rounds, rule)), callback],
         logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
         num_sanity_val_steps=0, use_distributed_sampler=False,
     )  # fmt: skip
-    settings = RoundSettings(last, seed=0, unit=found.unit, eval_every=last)
+    settings = RoundSettings(rounds, seed=0, unit=found.unit, eval_every=rounds)
     scheme = ideal(found.data.count, found.per_round, found.amount, seed=0)
     trainer.fit_loop = FederatedLoop(trainer, found.data, scheme, settings)
     with kept():
@@ -111,7 +111,8 @@ def main() -> None:
     torch.set_num_threads(1)
     found = work(name)
     if kind != "apart":
-        return ours(found, 2 if kind == "two" else 1)
+        workers = 2 if kind == "two" else 1
+        return fit(found, workers, ROUNDS, OnRequest(found, workers))
     net, number = found.model(), 0
     while True:
         variant, number = asked(), number + 1

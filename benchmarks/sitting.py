@@ -15,6 +15,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.page import put
+from benchmarks.processes import descendants, pss
+
 WORKS = ("W1", "W2", "small", "W3", "W4")
 # variant -> the process that knows it
 VARIANTS = {
@@ -45,28 +48,13 @@ class Process:
         line = self.process.stdout.readline()
         assert line, f"{variant} has died"
         self.first = self.first or time.perf_counter() - self.started
-        self.pss = max(self.pss, sum(map(pss, family(self.process.pid))))
+        self.pss = max(self.pss, sum(map(pss, descendants(self.process.pid))))
         return json.loads(line)
 
     def close(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(30)
-
-
-def family(pid: int) -> list[int]:
-    """A process and its children."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [pid, *(int(child) for child in children)]
-
-
-def pss(pid: int) -> float:
-    """Megabytes of a process, pages that several share counted in parts."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0.0
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
 
 def sit(work: str, repeats: int) -> dict[str, Any]:
@@ -153,10 +141,7 @@ def main() -> None:
         given.json.write_text(json.dumps(results, indent=1) + "\n")
     results = {work: results[work] for work in WORKS if work in results}
     if given.page:
-        page, mark = Path("docs/benchmarks.md"), "<!-- throughput -->\n"
-        before, _, rest = page.read_text().partition(mark)
-        _, _, after = rest.partition(mark)
-        page.write_text(before + mark + table(results) + mark + after)
+        put("throughput", table(results))
         chart(results, Path("docs/benchmarks.png"))
 
 

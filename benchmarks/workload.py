@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
+from benchmarks.models import MODELS
 from fedgm.config import compose, validate
 from fedgm.config.parts import build
 from fedgm.data import cifar10
@@ -30,21 +31,12 @@ from fedgm.tasks.next_token import NextToken
 BATCH, EPOCHS, COHORT, LR = 32, 3, 5, 0.01
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 IMAGES = 10_000  # a fifth of the set: shorter rounds, so that more of them can be interleaved
-MODELS: dict[str, Callable[[], nn.Module]] = {
-    "W1 ResNet-8, 32x32": lambda: resnet(8, 16, "group"),
-    "W2 small CNN, 32x32": lambda: nn.Sequential(
-        nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(32 * 8 * 8, 10),
-    ),
-    "small profile, 16x16": lambda: resnet(8, 16, "group"),
-}  # fmt: skip
 
 
 def clients(name: str) -> Federation:
     """The federation of a workload."""
     dataset = subset(cifar10.load(), IMAGES, 1000, seed=0)
-    if "16x16" in name:
+    if name == "small":
         dataset = pool(dataset, 16)
     return federation(
         dataset,
@@ -94,8 +86,7 @@ def work(name: str) -> Work:
         batching = Batching(20, channels_last=True)
         data = federation(dataset, clients=20, alpha=0.5, seed=0, augment="crop_flip", batching=batching)
         return Work(data, lambda: resnet(18, 64, "batch"), per_round=1, unit="steps", amount=4)
-    key = next(key for key in MODELS if key.startswith(name))
-    return Work(clients(key), MODELS[key])
+    return Work(clients(name), MODELS[name])
 
 
 def bare_round(

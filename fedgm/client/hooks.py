@@ -23,6 +23,7 @@ class ModuleHooks:
         self.trainer, self.module = trainer, trainer.lightning_module
         self._own = {name for name in HOOKS if is_overridden(name, self.module)}
         self._connector = trainer._logger_connector
+        self._logged = trainer.fit_loop.epoch_loop._results  # what `trainer._results` is while clients train
 
     def start(self, batch: Any, step: int) -> bool:
         """Before a step; False where the module asks for no more (it returns -1)."""
@@ -36,6 +37,15 @@ class ModuleHooks:
             return self.trainer.strategy.training_step(batch, step)
         finally:
             self.module._current_fx_name = None
+
+    def direct_training_step(self, batch: Any, step: int) -> Any:
+        """The same without the strategy's contexts, where they would do nothing (``is_direct``)."""
+        own = vars(self.module)  # past nn.Module's own way to set attributes, which costs as much as a call
+        own["_current_fx_name"] = "training_step"
+        try:
+            return self.module.training_step(batch, step)
+        finally:
+            own["_current_fx_name"] = None
 
     def zero_grad(self, optimizer: torch.optim.Optimizer, step: int) -> None:
         """Before the backward pass."""
@@ -56,7 +66,7 @@ class ModuleHooks:
     def end(self, output: Any, batch: Any, step: int) -> None:
         """After a step."""
         self._call("on_train_batch_end", output, batch, step)
-        if self.trainer._results:  # something was logged
+        if self._logged:
             self._connector.on_batch_end()
 
     def _call(self, name: str, *arguments: Any) -> Any:

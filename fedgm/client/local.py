@@ -99,7 +99,7 @@ class Client:
 
     def _direct_step(self, batch: Any, step: int, adjust: Adjust | None) -> Any:
         """The same step without the calls that would do nothing (:func:`is_direct`)."""
-        output = self.hooks.training_step(batch, step)
+        output = self.hooks.direct_training_step(batch, step)
         loss = loss_of(output)
         self.optimizer.zero_grad()
         loss.backward()

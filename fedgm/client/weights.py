@@ -41,7 +41,7 @@ class FlatWeights:
     def write(self, snapshot: Snapshot) -> None:
         """Set the module's weights."""
         for tensors, flat in zip((self.parameters, self.buffers, self.counters), snapshot, strict=True):
-            parts = flat.split([t.numel() for t in tensors])
+            parts = flat.split([t.numel() for t in tensors]) if tensors else ()
             for tensor, part in zip(tensors, parts, strict=True):
                 tensor.copy_(part.view(tensor.shape))
 

@@ -82,7 +82,8 @@ class Federation:
     ) -> Iterator[Batch]:
         """Exactly ``steps`` batches, from as many reshuffled passes as that takes."""
         require(batch_size >= 1, "local.batch_size", batch_size, "at least 1", "local.batch_size=20")
-        own, augment = self.partition.indices(client), generator(seed, "augment", round, client)
+        own = self.partition.indices(client)
+        augment = generator(seed, "augment", round, client) if self.images.augments else None
         again = steps > math.ceil(len(own) / batch_size)  # in one pass every image is used once anyway
         prepared = self.images.prepared(own, channels_last) if again else None
         for places in itertools.islice(self._shuffled(len(own), client, batch_size, seed, round), steps):

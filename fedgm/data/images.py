@@ -56,6 +56,11 @@ class Images:
         """Height and width of an image."""
         return self.train_images.shape[1]
 
+    @property
+    def augments(self) -> bool:
+        """Whether training batches are drawn from, and so need a generator."""
+        return self._augment != "none"
+
     def batch(
         self,
         indices: NDArray[np.int64] | Tensor,
@@ -67,13 +72,13 @@ class Images:
         """Training samples as normalised NCHW floats; augmented if ``train`` and a generator is given."""
         chosen = indices if isinstance(indices, Tensor) else torch.from_numpy(indices)
         images = self.train_images[chosen]
-        if train and rng is not None and self._augment != "none":
+        if train and rng is not None and self.augments:
             images = self._augmented(images, rng)
         return self._normalised(images, channels_last), self.train_labels[chosen]
 
     def prepared(self, indices: NDArray[np.int64], channels_last: bool = False) -> "PreparedImages | None":
         """These samples, normalised once for many batches; None where that differs, or needs much memory."""
-        if self._augment != "none" or 4 * self.train_images[0].numel() * len(indices) > PREPARED:
+        if self.augments or 4 * self.train_images[0].numel() * len(indices) > PREPARED:
             return None
         return PreparedImages(*self.batch(indices, train=False, channels_last=channels_last))
 

@@ -73,6 +73,7 @@ class FederatedCallback(pl.Callback):
 
 def fire(trainer: pl.Trainer, hook: str, event: Any) -> None:
     """Call ``hook`` of every callback that has it, in their order."""
+    module = trainer.lightning_module
     for callback in trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
         if call := getattr(callback, hook, None):
-            call(trainer, trainer.lightning_module, event)
+            call(trainer, module, event)

@@ -6,7 +6,7 @@ with ``epoch_loop``, ``epoch_progress``, ``_data_source``; of ``epoch_loop``: ``
 ``val_loop``, ``automatic_optimization.optim_progress``, ``_batches_that_stepped``, ``update_lr_schedulers``;
 ``trainer._logger_connector._first_loop_iter``; in ``fedgm/federated/cohort.py`` also
 ``pytorch_lightning.trainer.call._call_callback_hooks``; in ``fedgm/client/hooks.py``
-``pytorch_lightning.trainer.call._call_lightning_module_hook``, ``trainer._results``,
+``pytorch_lightning.trainer.call._call_lightning_module_hook``, ``epoch_loop._results``,
 ``lightning_module._current_fx_name``, ``trainer._logger_connector.on_batch_start``,
 ``trainer._logger_connector.on_batch_end``; in ``fedgm/federated/workers.py``
 ``pytorch_lightning.strategies.launchers.launcher._Launcher``, ``strategy._configure_launcher``,
@@ -79,7 +79,8 @@ class FederatedLoop(FitLoop):
 
     def setup_data(self) -> None:
         """A "batch" is a client: the loop asks its own data, and needs no loader."""
-        self._data_source.instance = range(len(self.participation.tasks(1)))
+        if not isinstance(self._data_source.instance, range):  # Lightning asks in every round
+            self._data_source.instance = range(len(self.participation.tasks(1)))
         super().setup_data()
 
     def on_run_start(self) -> None:

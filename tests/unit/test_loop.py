@@ -43,7 +43,7 @@ def test_the_private_names_of_lightning_exist():
         "pytorch_lightning.trainer.call._call_lightning_module_hook": (
             import_module("pytorch_lightning.trainer.call")._call_lightning_module_hook
         ),
-        "trainer._results": type(fitted.trainer)._results,
+        "epoch_loop._results": fitted.loop.epoch_loop._results,
         "lightning_module._current_fx_name": fitted.module._current_fx_name,
         "trainer._logger_connector.on_batch_start": fitted.trainer._logger_connector.on_batch_start,
         "trainer._logger_connector.on_batch_end": fitted.trainer._logger_connector.on_batch_end,

@@ -1,0 +1,112 @@
+"""What of a W1 round is the server's: reduction, server step, row and checkpoint, in CPU time.
+
+    python -m benchmarks.server_share [--rounds 6] [--sync]
+
+A real run in one process, with clocks around the parts from here, not in the program: the mean over
+clients, the step of the rule, the row's numbers and its file, the checkpoint. The line of the clients
+contains the mean. Evaluation is off but for the last round, which is left out, as is the first.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from fedgm.config import compose
+from fedgm.federated.aggregate import CohortMean
+from fedgm.federated.callback import FedGM
+from fedgm.federated.cohort import CohortTrainer
+from fedgm.federated.loop import FederatedLoop
+from fedgm.job.launch import execute
+from fedgm.lightning import pl
+from fedgm.track.checkpoint import RoundCheckpoint
+from fedgm.track.roundlog import RoundLog
+
+RUN = [
+    "model=resnet8", "data.resolution=32", "data.train_samples=10000", "data.test_samples=1000",
+    "data.augment=none", "data.alpha=0.5", "clients.count=100", "clients.per_round=5", "local.epochs=3",
+    "local.batch_size=32", "local.lr=0.01", "eval.every=1000", "eval.train_samples=1000",
+    "track.mode=disabled", "trainer.workers=1",
+]  # fmt: skip
+PARTS: dict[str, tuple[type, str]] = {
+    "mean over clients: add": (CohortMean, "add"),
+    "mean over clients: divide": (CohortMean, "mean"),
+    "server step": (FedGM, "on_server_update"),
+    "row: numbers": (FederatedLoop, "_row"),
+    "row: loggers": (FederatedLoop, "_publish"),
+    "row: file": (RoundLog, "on_train_epoch_end"),
+    "checkpoint": (RoundCheckpoint, "on_train_epoch_end"),
+}
+CLIENTS = "clients, with their share of the loop"
+
+
+class Parts(pl.Callback):
+    """CPU seconds of each part, round by round."""
+
+    def __init__(self) -> None:
+        self.now: dict[str, float] = {}
+        self.rounds: list[dict[str, float]] = []
+        self.began = 0.0
+
+    def around(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The call, with its time added to the part."""
+
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            started = time.process_time()
+            try:
+                return call(*args, **kwargs)
+            finally:
+                self.now[name] = self.now.get(name, 0.0) + time.process_time() - started
+
+        return timed
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if self.now:
+            self.rounds.append(self.now | {"round": time.process_time() - self.began})
+        self.now, self.began = {}, time.process_time()
+
+
+def measure(rounds: int, sync: bool) -> list[dict[str, float]]:
+    """Parts of every round but the first and the last."""
+    parts = Parts()
+    before = {name: getattr(owner, method) for name, (owner, method) in PARTS.items()}
+    train = CohortTrainer.train
+    try:
+        for name, (owner, method) in PARTS.items():
+            setattr(owner, method, parts.around(name, before[name]))
+        CohortTrainer.train = parts.around(CLIENTS, train)
+        with tempfile.TemporaryDirectory() as home:
+            words = [*RUN, f"rounds={rounds}", f"checkpoint.sync={str(sync).lower()}", f"output_dir={home}"]
+            execute(compose(words), words, Console(file=StringIO()), callbacks=[parts])
+    finally:
+        CohortTrainer.train = train
+        for name, (owner, method) in PARTS.items():
+            setattr(owner, method, before[name])
+    return parts.rounds[1:]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--sync", action="store_true", help="checkpoint.sync=true, the default of a run")
+    given = parser.parse_args()
+    found = measure(given.rounds, given.sync)
+    middle = {name: statistics.median(one[name] for one in found) for name in (*PARTS, CLIENTS, "round")}
+    whole = middle.pop("round")
+    table = Table("part", "CPU, ms a round", "of a round")
+    for name, seconds in middle.items():
+        table.add_row(name, f"{1e3 * seconds:.2f}", f"{100 * seconds / whole:.2f} %")
+    table.add_row("whole round", f"{1e3 * whole:.1f}", "")
+    Console().print(table)
+    share = 100 * sum(middle[name] for name in PARTS) / whole
+    print(f"server step, aggregation, rows and checkpoint: {share:.2f} % of a W1 round (target: below 2 %)")
+
+
+if __name__ == "__main__":
+    main()

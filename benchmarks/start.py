@@ -1,0 +1,76 @@
+"""From the start of the process to the first finished round: our command and Flower's simulation, in turn.
+
+    python -m benchmarks.start [--repeats 5]
+
+Both train W2 (see docs/benchmarks.md), two clients side by side. Ours is `python run.py ...` as a user
+types it, with its run folder, evaluation of x_0, row and checkpoint; a round counts when its row is in
+metrics.jsonl. Flower's program is benchmarks/peers/flower.py; a round counts when the mean is there. `fedgm
+--help` is measured beside them.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.beside_peers import command, ended, prepare, turn
+
+RUN = [
+    "model=cnn", "model._target_=benchmarks.models.small_cnn", "data.resolution=32", "data.alpha=0.5",
+    "data.train_samples=10000", "data.test_samples=1000", "data.augment=none", "clients.count=100",
+    "clients.per_round=5", "local.epochs=3", "local.batch_size=32", "local.lr=0.01",
+    "eval.train_samples=1000", "track.mode=disabled", "trainer.workers=2", "rounds=2",
+]  # fmt: skip
+PATIENCE = 300  # seconds
+
+
+def ours() -> float:
+    """Seconds until the first row is written."""
+    with tempfile.TemporaryDirectory() as home:
+        started = time.perf_counter()
+        words = [sys.executable, "run.py", *RUN, f"output_dir={home}"]
+        process = subprocess.Popen(
+            words, env=os.environ | {"PYTHONPATH": str(Path.cwd())}, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, start_new_session=True, text=True,
+        )  # fmt: skip
+        try:
+            while not any(path.stat().st_size for path in Path(home).rglob("metrics.jsonl")):
+                assert process.poll() is None, "our run has ended without a round"
+                assert time.perf_counter() - started < PATIENCE, "our run has no round yet"
+                time.sleep(0.02)
+            return time.perf_counter() - started
+        finally:
+            ended(process)
+
+
+def help_text() -> float:
+    """Seconds of `fedgm --help`."""
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "fedgm", "--help"], check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=5)
+    given = parser.parse_args()
+    found: dict[str, list[float]] = {"ours": [], "Flower": [], "fedgm --help": []}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "work.npz"
+        prepare("W2", 2, path)
+        for _ in range(given.repeats):
+            found["ours"].append(ours())
+            found["Flower"].append(turn(command("Flower", "W2", str(path), 2), 2)["first"])
+            found["fedgm --help"].append(help_text())
+    for name, seconds in found.items():
+        print(f"{name}: {statistics.median(seconds):.2f} s ({min(seconds):.2f} - {max(seconds):.2f})")
+    ratio = statistics.median(found["ours"]) / statistics.median(found["Flower"])
+    print(f"ours against Flower's start to first round: {ratio:.2f} (target: at most .5)")
+
+
+if __name__ == "__main__":
+    main()
