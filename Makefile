@@ -13,7 +13,7 @@ run: $(VENV)/.installed
 	$(BIN)/python run.py +experiment=multistage
 
 test: $(VENV)/.installed-dev lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not parity" -q
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not parity" -q --durations=25
 
 test-all: $(VENV)/.installed-dev $(PARITY)/.installed lint
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not parity" -q

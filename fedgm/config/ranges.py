@@ -23,9 +23,9 @@ def positive(key: str, value: float | None, example: object) -> None:
     require(value is None or 0 < value < inf, key, value, "a positive number", f"{key}={example}")
 
 
-def named(group: str, part: object) -> None:
+def named(key: str, part: object) -> None:
     """A part's name is text: folders, summaries and pictures show it."""
     if isinstance(part, Mapping):
-        name = cast(Mapping[str, Any], part).get("name", group)
+        name = cast(Mapping[str, Any], part).get("name", key)
         ok = isinstance(name, str) and name.isprintable() and name.strip() != ""
-        require(ok, f"{group}.name", name, "text", f"{group}.name=mine")
+        require(ok, key, name, "text", f"{key}=mine")

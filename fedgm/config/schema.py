@@ -240,4 +240,4 @@ class RunConfig:
         at_least("data.seed", self.data.seed, 0, 0)
         at_least("stop_after", self.stop_after, 1, 50)
         for group in PARTS:
-            named(group, getattr(self, group))
+            named(f"{group}.name", getattr(self, group))

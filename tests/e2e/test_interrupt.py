@@ -17,8 +17,15 @@ def never_stopped(tmp_path_factory):
     return result(home)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("signum", "workers"),
+    [
+        (signal.SIGINT, 2),
+        (signal.SIGTERM, 1),
+        pytest.param(signal.SIGINT, 1, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, 2, marks=pytest.mark.slow),
+    ],
+)
 def test_a_stopped_run_says_so_and_continues(commands, tmp_path, never_stopped, signum, workers, capsys):
     home = tmp_path / "out"
     command = commands.start(home, *RUN, f"trainer.workers={workers}")

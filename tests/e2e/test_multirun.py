@@ -1,5 +1,7 @@
 """Multiruns side by side: a job that another process holds is busy, a wrong one refused."""
 
+import pytest
+
 import fedgm
 from fedgm.track.lock import locked
 from tests.e2e.commands import TINY, run_folder
@@ -32,6 +34,7 @@ def test_a_job_that_another_process_holds_is_busy_and_has_not_failed(commands, t
     assert "failed" not in command.text
 
 
+@pytest.mark.slow
 def test_each_multirun_has_a_picture_of_its_own(commands, tmp_path):
     home = tmp_path / "out"
     drawn = []

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from fedgm.track import record
 
 SMALL = [
@@ -29,6 +31,7 @@ def finish(process: subprocess.Popen) -> str:
     return text
 
 
+@pytest.mark.slow
 def test_a_figure_killed_and_continued_is_drawn_judged_and_redrawn(tmp_path):
     home = tmp_path / "outputs"
     first = start(home)

@@ -29,7 +29,7 @@ RUN = (
 @pytest.mark.parametrize(
     ("mode", "workers"),
     [
-        ("replay, SCAFFOLD", 1),
+        pytest.param("replay, SCAFFOLD", 1, marks=pytest.mark.slow),
         ("event, MIFA", 2),
         pytest.param("replay, SCAFFOLD", 2, marks=pytest.mark.slow),
         pytest.param("event, MIFA", 1, marks=pytest.mark.slow),

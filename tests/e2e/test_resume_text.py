@@ -30,7 +30,9 @@ RUN = (
 )
 
 
-@pytest.mark.parametrize(("mode", "workers"), [("SNOO, top-k", 1), ("DiLoCo, Qsparse", 2)])
+@pytest.mark.parametrize(
+    ("mode", "workers"), [pytest.param("SNOO, top-k", 1, marks=pytest.mark.slow), ("DiLoCo, Qsparse", 2)]
+)
 def test_a_killed_run_ends_as_one_never_stopped(commands, tmp_path, mode, workers):
     (tmp_path / "own.txt").write_text("".join(f"{i} is followed by {i + 1}. " for i in range(400)))
     run = (*RUN, *MODES[mode], f"data.path={tmp_path / 'own.txt'}")

@@ -62,6 +62,7 @@ def runs_begun(output_dir: Path) -> int:
     return sum(len(re.findall(r" round 1/", log.read_text())) for log in logs)
 
 
+@pytest.mark.slow
 def test_a_grid_killed_and_shared_by_two_runners_ends_as_an_undisturbed_one(tmp_path):
     path = sweep_file(tmp_path, "[0.5, 1.0]", "[0.5, 0.9]")
     text = finish(start(path, tmp_path / "calm"))

@@ -91,6 +91,7 @@ def test_without_account_and_terminal_it_records_offline_and_sync_sends_it(tmp_p
         assert server.run(name)["summary"]["final/test/acc"] == own[-1]["test/acc"]
 
 
+@pytest.mark.slow
 def test_a_record_has_job_type_tags_and_curves_and_the_model_only_when_asked(tmp_path, stranger):
     for artifacts in (False, True):
         words = ("track.mode=offline", "track.tags=[mine]", f"track.artifacts={artifacts}".lower())
@@ -146,6 +147,7 @@ def test_on_a_terminal_it_does_not_ask_either(tmp_path, stranger, mode):
     assert same_rows(read_offline(run_folder(tmp_path / "o"))[1], rows(tmp_path / "o"))
 
 
+@pytest.mark.slow
 def test_a_multirun_of_three_makes_three_runs(tmp_path, stranger, commands):
     words = ("-m", *TINY, "rounds=1", "algorithm=fedavg,fedavgm,fedgm")
     command = commands.run(tmp_path / "o", *words, **stranger)
@@ -170,6 +172,7 @@ def test_a_run_that_was_killed_and_continued_is_one_record_with_all_rows(tmp_pat
     assert same_rows(history, rows(tmp_path / "o"))
 
 
+@pytest.mark.slow
 def test_an_unreachable_server_means_offline_within_seconds(tmp_path, stranger, commands):
     env = {**stranger, "WANDB_API_KEY": KEY, "WANDB_BASE_URL": "http://127.0.0.1:1"}
     started = time.monotonic()

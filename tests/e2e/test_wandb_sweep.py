@@ -176,6 +176,7 @@ def test_a_run_that_early_terminate_stops_is_no_failure_of_the_agent(grid):
     assert same_rows(grid.server.rows("run0"), grid.rows("run0"))
 
 
+@pytest.mark.slow
 def test_a_sweep_without_server_sends_its_pictures_where_runs_go_online(tmp_path, stranger):
     (tmp_path / "grid.yaml").write_text(
         "method: grid\nmetric: {name: test/acc, goal: maximize}\n"

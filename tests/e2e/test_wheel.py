@@ -88,6 +88,7 @@ def test_the_wheel_holds_code_configuration_sweeps_and_the_sweeper(wheel):
     assert not any(n.startswith(("tests/", "benchmarks/", "outputs/", "conf/")) for n in names)
 
 
+@pytest.mark.slow
 def test_help_is_light_and_every_yaml_composes_from_the_installed_package(installed, tmp_path):
     done = python(installed, tmp_path, "-c", INSPECT, str(installed))
     assert done.returncode == 0, done.stderr

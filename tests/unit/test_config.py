@@ -26,7 +26,7 @@ RANGES = {
     "local.lr=inf": ("a positive number", "local.lr=0.01"),
     "local.lr=nan": ("a positive number", "local.lr=0.01"),
     "local.batch_size=0": ("a number of at least 1", "local.batch_size=20"),
-    "model.name=-0.5": ("text", "model.name=mine"),
+    **{f"{group}.name=-0.5": ("text", f"{group}.name=mine") for group in schema.PARTS},
     "algorithm.name=null": ("text", "algorithm.name=mine"),
     "local.optimizer=lion": ("sgd or adamw", "local.optimizer=sgd"),
     "local.momentum=1.0": ("0 <= momentum < 1", "local.momentum=0.9"),
@@ -112,7 +112,7 @@ def test_the_table_above_has_every_range_of_the_schema(composed, monkeypatch):
 
         return checking
 
-    for name, place in {"at_least": 0, "positive": 0, "one_of": 0, "require": 1}.items():
+    for name, place in {"at_least": 0, "positive": 0, "one_of": 0, "named": 0, "require": 1}.items():
         monkeypatch.setattr(schema, name, watched(getattr(schema, name), place))
     config.validate(composed)
     assert len(guarded) > 20
