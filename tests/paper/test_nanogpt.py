@@ -8,13 +8,13 @@ import math
 
 import pytest
 import torch
-from pytorch_lightning import Callback
 from torch.nn import functional as F
 
 import fedgm
 from fedgm import config
 from fedgm.data.shakespeare import tiny_script
 from fedgm.job import assemble
+from fedgm.lightning import pl
 from fedgm.track import rows
 
 STEPS, ROUNDS = 20, 100  # 2,000 local steps
@@ -31,7 +31,7 @@ def rate(t):
     return LEAST + 0.5 * (1 + math.cos(math.pi * done)) * (LR - LEAST)
 
 
-class Cosine(Callback):
+class Cosine(pl.Callback):
     """What a user of Lightning writes to change the rate from round to round."""
 
     def on_train_epoch_start(self, trainer, pl_module):
