@@ -72,6 +72,7 @@ def test_an_update_that_is_no_number_leaves_the_model_of_the_round_before(comman
     assert "Traceback" not in command.text
 
 
+@pytest.mark.slow
 def test_a_multirun_goes_on_and_counts_it_as_a_result(commands, tmp_path):
     command = commands.run(tmp_path / "out", "-m", *RUN, "algorithm.eta=1e6,1.0")
     assert command.code == 0, command.text

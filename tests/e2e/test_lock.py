@@ -32,6 +32,7 @@ def test_the_second_of_two_equal_commands_stops_and_names_the_first(commands, tm
     assert result(home) == result(tmp_path / "alone")
 
 
+@pytest.mark.slow
 def test_after_a_kill_the_lock_does_not_block(commands, tmp_path):
     command = commands.start(tmp_path, *RUN, "trainer.workers=2")
     command.until_row(1)

@@ -23,7 +23,12 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
+SLOW = ("autonomous", "current")  # the others differ more from one another
+
+
+@pytest.mark.parametrize(
+    "mode", [pytest.param(mode, marks=pytest.mark.slow if mode in SLOW else ()) for mode in MODES]
+)
 def test_paused_at_three_rounds_and_continued_equals_never_paused(mode, tmp_path):
     words = [*SMALL, *MODES[mode]]
     for last in (1, 4, 6):

@@ -30,7 +30,7 @@ RUN = (
     ("mode", "workers"),
     [
         pytest.param("replay, SCAFFOLD", 1, marks=pytest.mark.slow),
-        ("event, MIFA", 2),
+        pytest.param("event, MIFA", 2, marks=pytest.mark.slow),
         pytest.param("replay, SCAFFOLD", 2, marks=pytest.mark.slow),
         pytest.param("event, MIFA", 1, marks=pytest.mark.slow),
     ],
@@ -51,6 +51,7 @@ def test_a_killed_run_ends_as_one_never_stopped(commands, tmp_path, mode, worker
     assert not (run_folder(home) / "checkpoints").exists()
 
 
+@pytest.mark.slow
 def test_a_damaged_past_model_falls_back_to_the_checkpoint_before(commands, tmp_path):
     run = (*TINY, "participation=autonomous", "participation.delay=3", "rounds=8", "checkpoint.every=3")
     fedgm.run([*run, f"output_dir={tmp_path / 'reference'}"])

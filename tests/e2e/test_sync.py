@@ -3,11 +3,14 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.e2e.commands import TINY, rows
 from tests.e2e.wandb_client import logged_in, same_rows
 from tests.e2e.wandb_stub import serving
 
 
+@pytest.mark.slow
 def test_stored_runs_are_sent_later_once(tmp_path, commands, stranger):
     home = tmp_path / "o"
     commands.run(home, *TINY, "rounds=2", "data.train_samples=200", "clients.count=10")  # track.mode=disabled

@@ -139,7 +139,7 @@ def on_a_terminal(folder: Path, env: dict[str, str], *words: str) -> str:
     return text.decode()
 
 
-@pytest.mark.parametrize("mode", ["auto", "online"])
+@pytest.mark.parametrize("mode", [pytest.param("auto", marks=pytest.mark.slow), "online"])
 def test_on_a_terminal_it_does_not_ask_either(tmp_path, stranger, mode):
     shown = on_a_terminal(tmp_path, surroundings(stranger), f"track.mode={mode}")
     assert "2/2" in shown  # the progress bar of a terminal
