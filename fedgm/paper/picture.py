@@ -11,7 +11,7 @@ from fedgm.grid.judged import stage_ends
 from fedgm.paper.evidence import Lookup
 from fedgm.paper.figure import WINDOWS
 from fedgm.paper.plan import PlannedFigure
-from fedgm.track.record import RunRecord
+from fedgm.track.record import RunRecord, mean_steps
 from fedgm.track.rows import Row
 
 PERIODS = {
@@ -62,8 +62,7 @@ def caption(
 ) -> list[str]:
     """Profile, rounds, K, seeds, where the values come from, what the marks mean, what is incomplete."""
     first = next(iter(planned.configs.values()))
-    steps = sorted(float(run.facts["local_steps"]) for run in runs if run.facts.get("local_steps"))
-    K = f", K = {steps[0]:.1f} to {steps[-1]:.1f} local steps on average" if steps else ""
+    K = mean_steps(runs)
     seeds = ", ".join(map(str, planned.seeds))
     words = [
         f"Profile {first.profile.name}: {first.model.name} on {first.data.name}, {first.rounds} rounds{K}; "

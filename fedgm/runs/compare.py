@@ -5,7 +5,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from fedgm.errors import RefusedError
-from fedgm.track.record import RunRecord
+from fedgm.track.record import RunRecord, mean_steps
 
 
 def rows(grouped: dict[str, list[RunRecord]], target: float | None = None) -> list[dict[str, str]]:
@@ -147,8 +147,7 @@ def caption(runs: Sequence[RunRecord]) -> str:
     def values(key: str) -> str:
         return ", ".join(str(value) for value in sorted({run.facts.get(key) for run in runs}, key=str))
 
-    steps = sorted(float(run.facts["local_steps"]) for run in runs if run.facts.get("local_steps"))
-    K = f", K = {steps[0]:.1f} to {steps[-1]:.1f} local steps on average" if steps else ""
+    K = mean_steps(runs)
     lost = " A cross: a run ended as diverged." if any(run.status == "diverged" for run in runs) else ""
     return (
         f"Profile {values('profile')}: {values('model')} on {values('data')}, {values('rounds')} rounds{K}; "

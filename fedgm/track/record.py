@@ -1,5 +1,6 @@
 """RunRecord: what is known of a run, read from its folder or from an archive of many."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -124,3 +125,10 @@ def _dotted(node: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
         inner = isinstance(value, dict) and value
         leaves += _dotted(value, f"{prefix}{key}.") if inner else [(f"{prefix}{key}", value)]
     return leaves
+
+
+def mean_steps(runs: Iterable[RunRecord]) -> str:
+    """K as a caption says it: the least and the largest of the runs' means; nothing where none is known."""
+    known = sorted(float(run.facts["local_steps"]) for run in runs if run.facts.get("local_steps"))
+    ends = dict.fromkeys(f"{steps:.1f}" for steps in (known[:1] + known[-1:]))
+    return f", K = {' to '.join(ends)} local steps on average" if known else ""

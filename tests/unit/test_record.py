@@ -4,6 +4,7 @@ import io
 import json
 import struct
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -12,6 +13,7 @@ import fedgm
 from fedgm.figures import curves
 from fedgm.tasks.metric import scoreboard
 from fedgm.track import rows, summary, terminal
+from fedgm.track.record import mean_steps
 
 BOARD = scoreboard({})  # of classification
 NAN, INF = float("nan"), float("inf")
@@ -248,3 +250,17 @@ def test_load_runs_reads_stored_results_beside_run_folders(tmp_path):
     (tmp_path / "results.jsonl").write_bytes(Path("docs/results/small/fedavg_grid.jsonl").read_bytes())
     (tmp_path / "metrics.jsonl").write_text('{"round": 1}\n')  # rows of a run are no stored results
     assert len(fedgm.load_runs(tmp_path)) == len(stored)
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ([], ""),
+        ([None], ""),
+        ([20.0, 20.04], ", K = 20.0 local steps on average"),
+        ([30.2, 9.5], ", K = 9.5 to 30.2 local steps on average"),
+    ],
+)
+def test_a_caption_names_the_least_and_the_largest_mean_of_steps(steps, said):
+    runs = [SimpleNamespace(facts={"local_steps": value}) for value in steps]
+    assert mean_steps(runs) == said
