@@ -30,6 +30,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.fixed_cost
 	$(BIN)/python -m benchmarks.server_share
 	$(BIN)/python -m benchmarks.cost_model
+	$(BIN)/python -m benchmarks.whole_round
 	$(BIN)/python -m benchmarks.round_cost
 	$(BIN)/python -m benchmarks.event_scale
 
