@@ -63,7 +63,8 @@ def test_two_nodes_are_one_process_bit_for_bit_and_one_writes(commands, tmp_path
     assert "already done" in again[0].text
 
 
-@pytest.mark.parametrize("victim", [pytest.param(0, marks=pytest.mark.slow), 1])
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [0, 1])
 def test_a_killed_process_ends_the_other_and_the_run_continues(commands, tmp_path, victim):
     ranks = start(commands, tmp_path / "out", torchrun, "rounds=40")
     ranks[0].until_row(2)

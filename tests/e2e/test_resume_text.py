@@ -30,6 +30,7 @@ RUN = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "workers"), [pytest.param("SNOO, top-k", 1, marks=pytest.mark.slow), ("DiLoCo, Qsparse", 2)]
 )

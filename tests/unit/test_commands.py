@@ -61,6 +61,7 @@ def test_what_cannot_be_answered_is_said_in_a_line(arguments, message):
     assert message in result.output
 
 
+@pytest.mark.slow
 def test_constants_are_measured_on_a_run(tmp_path):
     run = fedgm.run([*TINY, "data.train_samples=300", "data.min_samples=1", f"output_dir={tmp_path}"])
     result = call("theory", "--estimate", run.folder, "--clients", 3)
