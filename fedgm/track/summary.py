@@ -104,15 +104,17 @@ def require_whole(folder: Path, done: dict[str, Any]) -> None:
 def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """What differs between the program that began a run and the one that continues it."""
     old, new = before.get("versions") or {}, now["versions"]
-    notes = [f"{k} {old.get(k)} -> {new[k]}" for k in new if old.get(k) != new[k]]
+    notes = [f"{k} {old[k]} -> {new[k]}" for k in new if k in old and old[k] != new[k]]
     if before.get("commit") != now["commit"]:
         notes.append(f"commit {before.get('commit')} -> {now['commit']}")
     return notes
 
 
 def versions() -> dict[str, str]:
-    """Versions of what a result depends on."""
-    found = {"python": platform.python_version()}
+    """Versions of what a result depends on; torch's instruction set too: AVX2 and AVX512 round differently."""
+    import torch  # readers of summaries do without it
+
+    found = {"python": platform.python_version(), "cpu": torch.backends.cpu.get_cpu_capability()}
     for package in PACKAGES:
         try:
             found[package] = version(package)

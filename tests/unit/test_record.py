@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 from rich.console import Console
 
 import fedgm
@@ -102,10 +103,16 @@ def test_without_evaluations_there_is_nothing_to_say():
 
 
 def test_what_changed_since_a_run_was_begun():
-    before = {"versions": {"torch": "1", "numpy": "2"}, "commit": "abc"}
-    now = {"versions": {"torch": "1", "numpy": "3"}, "commit": "def"}
+    before = {"versions": {"torch": "1", "numpy": "2", "cpu": "AVX2"}, "commit": "abc"}
+    now = {"versions": {"torch": "1", "numpy": "3", "cpu": "AVX512"}, "commit": "def"}
+    assert summary.changes(before, now) == ["numpy 2 -> 3", "cpu AVX2 -> AVX512", "commit abc -> def"]
+    del before["versions"]["cpu"]  # an older version did not write it down
     assert summary.changes(before, now) == ["numpy 2 -> 3", "commit abc -> def"]
     assert summary.changes(now, now) == []
+
+
+def test_versions_name_the_instruction_set_that_rounds():
+    assert summary.versions()["cpu"] == torch.backends.cpu.get_cpu_capability()
 
 
 # Curves ---------------------------------------------------------------------------------------------------
