@@ -61,13 +61,15 @@ def reproduce(
     output_dir: str | Path = "outputs",
     stored: str | Path | None = None,
     out: str | Path | None = None,
+    known: Sequence[str | Path] = (),
 ) -> list[dict[str, Any]]:
     """Do what ``fedgm reproduce FIGURE`` does; returns what each verdict.json holds."""
     from fedgm.paper.reproduce import reproduce as work
 
     return work(
-        figure, overrides, seeds=seeds, workers=workers, output_dir=output_dir, stored=stored, out=out
-    )
+        figure, overrides, seeds=seeds, workers=workers, output_dir=output_dir, stored=stored, out=out,
+        known=known,
+    )  # fmt: skip
 
 
 def load_model(run: str | Path) -> "pl.LightningModule":
@@ -85,7 +87,7 @@ def load_runs(output_dir: str | Path = "outputs", config: bool = True) -> "pd.Da
     """
     import pandas as pd
 
-    home, frames = Path(output_dir), list[pd.DataFrame]()
+    home, frames, seen = Path(output_dir), list[pd.DataFrame](), set[Any]()
     for path in sorted(home.rglob("summary.json")):
         known = summary.read(path.parent)
         if not known:
@@ -95,7 +97,10 @@ def load_runs(output_dir: str | Path = "outputs", config: bool = True) -> "pd.Da
             known["status"] = "killed"  # the same command continues it
         values = record.configuration(path.parent) if config else {}
         frames.append(_frame(known, values, rows.read(path.parent / "metrics.jsonl")))
+        seen.add((known.get("hash"), known.get("seed")))
     for run in archive.below(home):
+        if run.key in seen:
+            continue
         frames.append(_frame(run.facts, run.config if config else {}, run.evaluations))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 

@@ -1,5 +1,6 @@
 """A figure of the paper, or of your own: run what is missing, draw it, judge its claims."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -37,6 +38,12 @@ def parse_seeds(words: str) -> int | list[int]:
     help=f"Draw and judge stored results (a file, a folder) and train nothing  [{STORED}].",
 )
 @click.option(
+    "--known",
+    multiple=True,
+    metavar="PATH",
+    help="Results that count as done beside run folders: files of --export, or a folder of them.",
+)
+@click.option(
     "--out", metavar="DIR", help="Pictures and verdicts  [default: <output-dir>/figures/<profile>]."
 )
 @click.option(
@@ -49,7 +56,7 @@ def parse_seeds(words: str) -> int | list[int]:
 def command(
     figure: str, overrides: tuple[str, ...], seeds: str, workers: int | None, profile: str | None,
     config_dir: Path | None, output_dir: str, stored: str | None, out: str | None, report: str | None,
-    export: str | None, dry_run: bool,
+    export: str | None, dry_run: bool, known: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run what FIGURE lacks, draw it, and judge the paper's claims.
 
@@ -61,18 +68,20 @@ def command(
     """
     from rich.console import Console
 
+    from fedgm.config import conf_dir
     from fedgm.grid.sweep import default_workers
     from fedgm.paper import reproduce as work
     from fedgm.paper.report import markdown
 
     console = Console()
-    if (
-        stored and "=" in stored and not Path(stored).exists()
-    ):  # `--stored profile=tiny`: no path, an override
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # scancel means what Ctrl-C means
+    if stored and "=" in stored and not Path(stored).exists():  # `--stored profile=tiny`: an override
         overrides, stored = (stored, *overrides), STORED
+    if stored == STORED and not Path(stored).exists():
+        stored = str(conf_dir().parent / STORED)
     words = [*as_words(profile, config_dir), *overrides]
     count = workers or default_workers()
-    planned = work.load(figure, words, parse_seeds(seeds), output_dir, stored, console)
+    planned = work.load(figure, words, parse_seeds(seeds), output_dir, stored, console, known)
     planned.show_plan(count, timed=stored is None)
     if dry_run:
         return

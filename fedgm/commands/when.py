@@ -35,7 +35,9 @@ def command(results: Path, page: Path) -> None:
     page.parent.mkdir(parents=True, exist_ok=True)
     links: dict[str, str] = {}
     if gains:
-        figure = pictures.draw_gains(gains, f"{scale} Means of the last 10 evaluations. Grey: not run.")
+        early = {setting.name: when.stopped(points) for setting, points in found.items()}
+        about = "Means of the last 10 evaluations. Grey: not run, or stopped early by successive halving."
+        figure = pictures.draw_gains(gains, early, f"{scale} {about}")
         links["Gain over FedAvg by eta and delay"] = save(figure, page.with_name("when_gain.png")).name
     ranges = {
         f"{setting.name}: {_name(*rule)}": (

@@ -15,12 +15,20 @@ from fedgm.track.rows import Row, evaluations
 TRAIN, TEST, STAGE = BLUE, RED, MUTED
 
 
-def draw(path: Path, rows: list[Row], ends: list[int], title: str, caption: str, board: Scoreboard) -> None:
-    """Every metric of the global model against rounds, the headline also against a virtual clock."""
+def draw(
+    path: Path, rows: list[Row], ends: list[int], title: str, caption: str, board: Scoreboard,
+    initial: Row | None = None,
+) -> None:  # fmt: skip
+    """Every metric of the global model against rounds, the headline also against a virtual clock.
+
+    ``initial`` is what the model scored before training: point 0.
+    """
     measured = evaluations(rows, board.headline)
     panels = [("round", metric) for metric in board.metrics]
     if measured and "clock/time" in measured[0]:
         panels.append(("clock/time", board.judge))
+    if initial:
+        measured = [{"round": 0, "clock/time": 0.0, **initial}, *measured]
     figure = Figure(figsize=(4.8 * len(panels), 4.4), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     for place, (abscissa, metric) in enumerate(panels, start=1):
@@ -38,7 +46,7 @@ def _draw_panel(axes: Axes, measured: list[Row], abscissa: str, metric: Metric) 
     """Train and test against one abscissa."""
     places: list[Any] = [row[abscissa] for row in measured]
     for split, colour in (("train", TRAIN), ("test", TEST)):
-        values = [row[f"{split}/{metric.name}"] for row in measured]
+        values = [row.get(f"{split}/{metric.name}") for row in measured]
         points = [float("nan") if v is None else metric.scale * v for v in values]
         marker = "o" if len(points) < 12 else None
         axes.plot(places, points, color=colour, label=split, linewidth=1.8, marker=marker, markersize=4)
@@ -46,10 +54,8 @@ def _draw_panel(axes: Axes, measured: list[Row], abscissa: str, metric: Metric) 
     axes.set_ylabel(metric.axis)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    if metric.better == "higher":
-        axes.legend(frameon=False, loc="lower right")
-    elif metric.name != LOSS.name:
-        axes.legend(frameon=False, loc="upper right")
+    if metric.name != LOSS.name:
+        axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)  # off the curves
 
 
 def _mark_stages(axes: Axes, ends: list[int], bottom: bool) -> None:

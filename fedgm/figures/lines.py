@@ -18,6 +18,7 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)
 AXES = {"round": "round", "clock/time": "virtual seconds"}
 GAP = 0.16  # inches between two labels
 BAND = "Lines are means over seeds, bands reach from the lowest seed to the highest."
+STAGES = "Dashed: the last round of a stage."
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ from matplotlib.figure import Figure
 from fedgm.figures.style import BLUE, EMPTY, INK, MUTED, plain, sheet, write_text
 
 
-def draw_gains(rows: Mapping[str, Mapping[float, float]], caption: str) -> Figure:
-    """A cell for each setting and eta, blue where FedGM is ahead; grey was not run."""
-    etas = sorted({eta for gains in rows.values() for eta in gains})
+def draw_gains(
+    rows: Mapping[str, Mapping[float, float]], stopped: Mapping[str, Sequence[float]], caption: str
+) -> Figure:
+    """A cell for each setting and eta, blue where FedGM is ahead; grey was not run to its end."""
+    etas = sorted({eta for name, gains in rows.items() for eta in (*gains, *stopped.get(name, ()))})
     table = np.array([[gains.get(eta, np.nan) for eta in etas] for gains in rows.values()])
     reach = max(1.0, float(np.nanmax(np.abs(np.clip(table, -15, 15)))))
     figure = sheet(max(5.0, 0.55 * len(etas) + 2.6), 0.42 * len(rows) + 1.7)
@@ -24,6 +26,9 @@ def draw_gains(rows: Mapping[str, Mapping[float, float]], caption: str) -> Figur
             axes.text(
                 x, y, f"{value:+.1f}".replace("-", "−"), ha="center", va="center", fontsize=7.5, color=shade
             )
+    for y, name in enumerate(rows):
+        for eta in stopped.get(name, ()):
+            axes.text(etas.index(eta), y, "stopped", ha="center", va="center", fontsize=6, color=MUTED)
     axes.set_xticks(range(len(etas)), [f"{eta:g}" for eta in etas])
     axes.set_yticks(range(len(rows)), list(rows))
     axes.set_xlabel("server rate eta", fontsize=9, color=INK)

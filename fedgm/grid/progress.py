@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from fedgm.grid import decisions
 from fedgm.grid.plan import Job, SweepPlan
-from fedgm.track import record
+from fedgm.track import archive, record
 from fedgm.track.lock import is_alive
 from fedgm.track.record import RunRecord
 
@@ -81,7 +81,7 @@ def _stamp(job: Job) -> Stamp:
 
 def index(records: Iterable[RunRecord]) -> dict[Key, RunRecord]:
     """Records by what they are found by."""
-    return {found.key: found for found in records}
+    return {found.key: found for found in archive.once(records)}
 
 
 def targets(results: Results) -> dict[Key, int]:

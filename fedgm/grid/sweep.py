@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from rich.console import Console
@@ -103,9 +104,16 @@ class Sweep:
 
     def expected_hours(self, workers: int) -> float:
         """From the measured rounds of its runs; where there are none, from a first round run now."""
-        seconds = [s for job in self.plan.jobs for s in _seconds(job.folder)] or [self._first_round()]
-        left = sum(job.rounds - self.results.rounds(job) for job in self.plan.jobs)
-        return sorted(seconds)[len(seconds) // 2] * left / workers / 3600
+        measured: dict[str, list[float]] = {}
+        left: dict[str, int] = {}
+        for job, cfg in zip(self.plan.jobs, self.plan.configs, strict=True):
+            model = str(cfg.model.name)  # a round of another model takes another time
+            measured.setdefault(model, []).extend(_seconds(job.folder))
+            left[model] = left.get(model, 0) + job.rounds - self.results.rounds(job)
+        every = [s for seconds in measured.values() for s in seconds] or [self._first_round()]
+        return (
+            sum(median(measured[model] or every) * rounds for model, rounds in left.items()) / workers / 3600
+        )
 
     def _first_round(self) -> float:
         """Seconds of a round, evaluation included, run in a folder that is thrown away."""

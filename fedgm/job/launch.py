@@ -271,7 +271,9 @@ class UnfinishedRun:
         board = scoreboard(self.static)
         drawn = {**self.static, **rows.summarise(own, board), **more, "status": status}
         title = f"{drawn['name']}: {drawn['algorithm']}, {drawn['schedule']} schedule"
-        curves.draw(self.folder / "curves.png", own, self.plan.ends, title, terminal.caption(drawn), board)
+        curves.draw(
+            self.folder / "curves.png", own, self.plan.ends, title, terminal.caption(drawn), board, initial
+        )
         ended = summary.write(self.folder, self.static, status, self.config.checkpoint.sync, **more)
         if status in summary.DONE:
             checkpoint.discard(self.folder / "checkpoints")

@@ -1,17 +1,18 @@
 """The verdict of a figure: every claim with its parts, every line with its numbers, what was not run."""
 
 from collections.abc import Callable, Sequence
-from math import sqrt
 from typing import Any
 
 from fedgm.claims import paper
 from fedgm.claims.budget import budget_notes
 from fedgm.claims.paper import Claim
-from fedgm.claims.run import JudgedRun, Measure
+from fedgm.claims.run import JudgedRun
 from fedgm.claims.verdict import Evidence
 from fedgm.config.winners import origin
+from fedgm.paper import numbers
 from fedgm.paper.plan import PlannedFigure
 
+YAML = "of the yaml: not a winner of the grid"
 Grids = Callable[[str], list[JudgedRun | None]]
 
 
@@ -26,10 +27,21 @@ def judge(planned: PlannedFigure, evidence: Evidence, grids: Grids) -> list[dict
                 "text": claim.text,
                 "verdict": verdict,
                 "parts": [part.as_dict() for part in parts],
-                "notes": _budgets(planned, claim, grids),
+                "notes": [*_unchosen(planned), *_budgets(planned, claim, grids)],
             }
         )
     return entries
+
+
+def unchosen(planned: PlannedFigure) -> list[str]:
+    """Lines of a figure of winners whose grid has none yet: they have the values of the yaml."""
+    lines = planned.figure.lines if planned.figure.has_winners else ()
+    return [line.name for line in lines if YAML in (source(planned, line.key) or "")]
+
+
+def _unchosen(planned: PlannedFigure) -> list[str]:
+    names = unchosen(planned)
+    return [f"judged at values that no grid has chosen: {', '.join(names)}"] if names else []
 
 
 def _budgets(planned: PlannedFigure, claim: Claim, grids: Grids) -> list[str]:
@@ -41,24 +53,6 @@ def _budgets(planned: PlannedFigure, claim: Claim, grids: Grids) -> list[str]:
         if one.grid and other.grid:
             notes += budget_notes(one.name, grids(one.grid), other.name, grids(other.grid))
     return notes
-
-
-def numbers(runs: Sequence[JudgedRun], measure: Measure) -> dict[str, Any]:
-    """Mean and deviation over seeds of the last ten evaluations of each metric."""
-    judged = [run for run in runs if run.is_judged]
-    metrics = sorted({metric for run in judged for metric in run.values})
-    table: dict[str, Any] = {}
-    for metric in metrics:
-        counts_lost = metric.endswith(f"/{measure.name}")  # a loss that ran away has no mean worth showing
-        known = [run.last10(metric) for run in judged if counts_lost or not run.is_divergent]
-        values = [value for value in known if value is not None]
-        if values:
-            mean = sum(values) / len(values)
-            spread = (
-                sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1)) if len(values) > 1 else None
-            )
-            table[metric] = {"mean": mean, "deviation": spread, "seeds": len(values)}
-    return table
 
 
 def lines_of(planned: PlannedFigure, evidence: Evidence) -> list[dict[str, Any]]:
@@ -73,10 +67,25 @@ def lines_of(planned: PlannedFigure, evidence: Evidence) -> list[dict[str, Any]]
                 str(run.seed): "divergent" if run.is_judged and run.is_divergent else run.status
                 for run in evidence.of(line.key)
             },
-            "last10": numbers(evidence.of(line.key), evidence.measure),
+            "last10": numbers.last10(evidence.of(line.key), evidence.measure),
+            "final": numbers.final(evidence.of(line.key), evidence.measure),
         }
         for line in planned.figure.lines
     ]
+
+
+def speed_of(
+    planned: PlannedFigure, evidence: Evidence, lines: Sequence[dict[str, Any]]
+) -> dict[str, Any] | None:
+    """Rounds until each line reaches what the lowest of them ends with; shown, never judged."""
+    target = numbers.common_target(lines, evidence.measure)
+    if target is None or not planned.figure.claims:
+        return None
+    found = {
+        line.key: numbers.rounds_until(evidence.of(line.key), evidence.measure, target)
+        for line in planned.figure.lines
+    }
+    return {"target": target, "rounds": found}
 
 
 def source(planned: PlannedFigure, key: str) -> str | None:
@@ -87,7 +96,7 @@ def source(planned: PlannedFigure, key: str) -> str | None:
     algorithm = cfg.algorithm
     words = f"eta {algorithm.eta:g}, beta {algorithm.beta:g}, nu {algorithm.nu:g}"
     found = origin(cfg.best, cfg.winners, algorithm, cfg.participation.get("anchor")) or ""
-    return f"{words} ({found if found.startswith('winner') else 'of the yaml: not a winner of the grid'})"
+    return f"{words} ({found if found.startswith('winner') else YAML})"
 
 
 def missing(evidence: Evidence, planned: PlannedFigure) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from fedgm.claims.run import JudgedRun
-from fedgm.figures.lines import BAND, Drawn, Pane, Trace, draw
+from fedgm.figures.lines import BAND, STAGES, Drawn, Pane, Trace, draw
 from fedgm.grid.judged import stage_ends
 from fedgm.paper.evidence import Lookup
 from fedgm.paper.figure import WINDOWS
@@ -73,7 +73,7 @@ def caption(
     if len(planned.seeds) > 1:
         words.append(BAND)
     if staged:
-        words.append("Dashed: the last round of a stage.")
+        words.append(STAGES)
     if any(run.status == "diverged" for run in runs):
         words.append("A cross: a run ended as diverged.")
     open_lines = [

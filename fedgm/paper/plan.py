@@ -46,7 +46,7 @@ class PlannedFigure:
 def seeds_of(figure: PaperFigure, seeds: int | Sequence[int]) -> tuple[int, ...]:
     """A number counts from the first seed that may judge: 1 where winners were chosen on seed 0, else 0."""
     if not isinstance(seeds, int):
-        return tuple(seeds)
+        return tuple(dict.fromkeys(seeds))  # a seed named twice is no second observation
     first = CHOOSING + 1 if figure.has_winners else 0
     return tuple(range(first, first + seeds))
 

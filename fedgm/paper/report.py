@@ -10,8 +10,8 @@ from fedgm.tasks.metric import Metric
 HEAD = """\
 # The paper's figures and claims, reproduced
 
-Written by `fedgm reproduce all --stored --report docs/reproduction.md`; do not edit. The rules are in
-[claims.md](claims.md). A verdict is about the profile and the seeds that it names.
+Written by `fedgm reproduce all --stored --out docs/figures --report docs/reproduction.md`; do not edit. The rules are
+in [claims.md](claims.md). A verdict is about the profile and the seeds that it names.
 """
 
 
@@ -68,16 +68,16 @@ def _lines(verdict: dict[str, Any]) -> str:
     train, test = f"train/{metric.name}", f"test/{metric.name}"
     metrics = [key for key in (train, test) if any(key in line["last10"] for line in verdict["lines"])]
     chosen = any(line.get("seed 0") is not None for line in verdict["lines"])
-    head = [
-        "line",
-        *metrics,
-        *([f"{test} on seed 0, which chose it"] if chosen else []),
-        "runs",
-        "server rates",
-    ]
+    speed = verdict.get("speed")
+    head = ["line", *metrics, f"{test}, last round"]
+    head += [f"rounds to {metric.scale * speed['target']:g} {metric.unit}".strip()] if speed else []
+    head += [f"{test} on seed 0, which chose it"] if chosen else []
+    head += ["runs", "server rates"]
     table = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for line in verdict["lines"]:
         cells = [line["name"], *(_mean(line["last10"].get(key), metric) for key in metrics)]
+        cells += [_mean(line["final"], metric)]
+        cells += [_rounds(speed["rounds"][line["key"]])] if speed else []
         cells += [metric.show(line.get("seed 0"))] if chosen else []
         cells += [_states(line["seeds"]), line["values"] or "as the paper, or fixed before"]
         table.append(f"| {' | '.join(cells)} |")
@@ -107,14 +107,11 @@ def interval(part: dict[str, Any]) -> str:
     """``+1.2 [-0.3, +2.7] points``, or a ratio; one seed has no ends."""
     if part["mean"] is None:
         return "-"
-    points = part["unit"] == "points"
-    shown = [f"{part[key]:+.2f}" if points else f"{part[key]:.2f}" for key in ("mean", "low", "high")]
-    unit = "points" if points else "times"
-    return (
-        f"{shown[0]} {unit}, one seed"
-        if part["seeds"] == 1
-        else f"{shown[0]} [{shown[1]}, {shown[2]}] {unit}"
-    )
+    sign, unit = ("+", "points") if part["unit"] == "points" else ("", "times")
+    mean = f"{part['mean']:{sign}.2f}"
+    if part["low"] is None or part["high"] is None:  # JSON has no endless numbers
+        return f"{mean} {unit}, one seed" if part["seeds"] == 1 else f"{mean} {unit}, no interval"
+    return f"{mean} [{part['low']:{sign}.2f}, {part['high']:{sign}.2f}] {unit}"
 
 
 def _not_run(verdicts: Sequence[dict[str, Any]]) -> str:
@@ -139,6 +136,14 @@ def _mean(entry: dict[str, Any] | None, metric: Metric) -> str:
         return "-"
     spread = f" ± {metric.scale * entry['deviation']:.2f}" if entry["deviation"] is not None else ""
     return f"{metric.scale * entry['mean']:.2f}{spread}{f' {metric.unit}' if metric.unit else ''}"
+
+
+def _rounds(entry: dict[str, Any]) -> str:
+    """``48``, or in how many seeds the target was reached."""
+    if entry["mean"] is None:
+        return "never" if entry["seeds"] else "-"
+    short = f" ({entry['reached']} of {entry['seeds']} seeds)" if entry["reached"] < entry["seeds"] else ""
+    return f"{entry['mean']:.0f}{short}"
 
 
 def _states(seeds: dict[str, str]) -> str:

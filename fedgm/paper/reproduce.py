@@ -39,10 +39,12 @@ class Reproduction:
     stored: dict[tuple[str, int], RunRecord] | None = None  # None: run folders below output_dir
     known: dict[str, PlannedFigure] = field(default_factory=dict[str, PlannedFigure])
     seeds: int | Sequence[int] = 3
+    elsewhere: dict[tuple[str, int], RunRecord] = field(default_factory=dict[tuple[str, int], RunRecord])
 
     def __post_init__(self) -> None:
         self.known |= {one.figure.experiment: one for one in self.planned}
-        self.sweep = Sweep(Results(as_sweep(self.planned, self.overrides, self.output_dir)), self.console)
+        plan = as_sweep(self.planned, self.overrides, self.output_dir)
+        self.sweep = Sweep(Results(plan, self.elsewhere), self.console)
         self.grids = cache(self._grid)
 
     def lookup(self, job: Job) -> RunRecord | None:
@@ -75,6 +77,13 @@ class Reproduction:
                 seeds = ", ".join(map(str, one.seeds))
                 table.add_row(one.figure.name, line.name, seeds, str(jobs[0].rounds), f"{done}/{len(jobs)}")
         self.console.print(table)
+        for one in self.planned:
+            if names := judge.unchosen(one):
+                note = (
+                    f"{one.figure.name}: no winner chosen for {', '.join(names)}; the yaml's values are used"
+                )
+                how = "fedgm sweep sweeps/FILE.yaml --best --write chooses"
+                self.console.print(f"  {note}. {how}", style="yellow", highlight=False, soft_wrap=True)
         left = len(self.missing)
         if left and timed:
             hours = self.sweep.expected_hours(workers)
@@ -93,7 +102,8 @@ class Reproduction:
     def _conclude(self, one: PlannedFigure, out: Path) -> dict[str, Any]:
         others = [self._companion(name) for name in judge.companions(one)]
         known = evidence.gather(one, others, self.lookup)
-        verdict = {**self._facts(one), "lines": judge.lines_of(one, known)}
+        lines = judge.lines_of(one, known)
+        verdict = {**self._facts(one), "lines": lines, "speed": judge.speed_of(one, known, lines)}
         for line in verdict["lines"] if one.figure.has_winners else ():
             line["seed 0"] = self._chosen(one, line["key"], known.measure.column(TEST))
         verdict["claims"] = judge.judge(one, known, partial(self.grids, judged=known.measure.column(TEST)))
@@ -173,11 +183,19 @@ def load(
     output_dir: str | Path = "outputs",
     stored: str | Path | None = None,
     console: Console | None = None,
+    known: Sequence[str | Path] = (),
 ) -> Reproduction:
-    """Plan the figures; with ``stored``, only results of that file or folder count."""
-    known = index(evidence.stored_records(Path(stored))) if stored is not None else None
+    """Plan the figures; with ``stored``, only results of that file or folder count.
+
+    Results in ``known`` count as done beside those of run folders.
+    """
+    alone = index(evidence.stored_records(Path(stored))) if stored is not None else None
+    elsewhere = index(run for place in known for run in evidence.stored_records(Path(place)))
     planned = [make(experiment, seeds, overrides, str(output_dir)) for experiment in choose(figure)]
-    return Reproduction(planned, tuple(overrides), str(output_dir), console or Console(), known, seeds=seeds)
+    return Reproduction(
+        planned, tuple(overrides), str(output_dir), console or Console(), alone, seeds=seeds,
+        elsewhere=elsewhere,
+    )  # fmt: skip
 
 
 def reproduce(
@@ -190,9 +208,10 @@ def reproduce(
     stored: str | Path | None = None,
     out: str | Path | None = None,
     console: Console | None = None,
+    known: Sequence[str | Path] = (),
 ) -> list[dict[str, Any]]:
     """Do what ``fedgm reproduce FIGURE`` does; returns what each verdict.json holds."""
-    work = load(figure, overrides, seeds, output_dir, stored, console)
+    work = load(figure, overrides, seeds, output_dir, stored, console, known)
     count = workers or default_workers()
     work.show_plan(count, timed=stored is None)
     failed = work.run(count) if stored is None else {}

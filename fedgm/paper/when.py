@@ -69,10 +69,18 @@ def best(points: Sequence[Tried], algorithm: str) -> Tried | None:
 
 
 def advantage(points: Sequence[Tried]) -> dict[float, float]:
-    """FedGM (beta = nu = .9) minus FedAvg's best, by eta, in points."""
+    """FedGM (beta = nu = .9) minus FedAvg's best, by eta, in points, of runs that went to their end."""
     baseline = best(points, "fedavg")
-    own = [p for p in points if p.algorithm == "fedgm" and p.beta == p.nu == TIED]
-    return {p.eta: p.score - baseline.score for p in own} if baseline else {}
+    return {p.eta: p.score - baseline.score for p in _tied(points) if not p.paused} if baseline else {}
+
+
+def stopped(points: Sequence[Tried]) -> list[float]:
+    """Etas at which a rung of successive halving has stopped FedGM (beta = nu = .9)."""
+    return [p.eta for p in _tied(points) if p.paused]
+
+
+def _tied(points: Sequence[Tried]) -> list[Tried]:
+    return [p for p in points if p.algorithm == "fedgm" and p.beta == p.nu == TIED]
 
 
 def usable(points: Sequence[Tried]) -> dict[tuple[str, float, float], list[float]]:
@@ -82,8 +90,9 @@ def usable(points: Sequence[Tried]) -> dict[tuple[str, float, float], list[float
         rules.setdefault((point.algorithm, point.beta, point.nu), []).append(point)
     found: dict[tuple[str, float, float], list[float]] = {}
     for rule, own in rules.items():
-        top = max(point.score for point in own)
-        found[rule] = [p.eta for p in own if p.score >= top - NEAR and not p.divergent]
+        ended = [point for point in own if not point.paused]
+        top = max((point.score for point in ended), default=0.0)
+        found[rule] = [p.eta for p in ended if p.score >= top - NEAR and not p.divergent]
     return found
 
 
@@ -106,19 +115,33 @@ def markdown(
     lines += ["|---|---|---|---|---|"]
     for setting, points in found.items():
         cells = [_cell(best(points, algorithm)) for algorithm in ("fedavg", "fedavgm", "fedgm")]
-        budget = at_equal_budget(points, "fedgm")
-        shown = f"{budget.mean:.1f} ({budget.low:.1f} to {budget.high:.1f})" if budget else "-"
-        lines.append(f"| {setting.name} | {' | '.join(cells)} | {shown} |")
+        lines.append(f"| {setting.name} | {' | '.join(cells)} | {_budget(points)} |")
     lines += ["", f"Etas that end within {NEAR:g} points of the rule's own best, of those that were run:", ""]
     lines += ["| clients | rule | usable eta | run |", "|---|---|---|---|"]
     for setting, points in found.items():
         for (algorithm, beta, nu), etas in usable(points).items():
-            count = sum((p.algorithm, p.beta, p.nu) == (algorithm, beta, nu) for p in points)
+            own = [p for p in points if (p.algorithm, p.beta, p.nu) == (algorithm, beta, nu)]
             name = algorithm if algorithm == "fedavg" else f"{algorithm}, beta {beta:g}, nu {nu:g}"
-            lines.append(
-                f"| {setting.name} | {name} | {', '.join(f'{e:g}' for e in etas) or '-'} | {count} |"
-            )
+            shown = ", ".join(f"{e:g}" for e in etas) or "-"
+            lines.append(f"| {setting.name} | {name} | {shown} | {len(own)}{_early(own)} |")
     return "\n".join(lines) + "\n"
+
+
+def _budget(points: Sequence[Tried]) -> str:
+    """FedGM's best at FedAvg's number of runs, and how many of its points never reached their end."""
+    sizes = [sum(p.algorithm == rule for p in points) for rule in ("fedavg", "fedgm")]
+    if 0 < sizes[1] == sizes[0]:
+        return "budgets are equal"
+    found = at_equal_budget(points, "fedgm")
+    if found is None:
+        return "-"
+    shown = f"{found.mean:.1f} ({found.low:.1f} to {found.high:.1f})"
+    return shown + _early([p for p in points if p.algorithm == "fedgm"])
+
+
+def _early(points: Sequence[Tried]) -> str:
+    count = sum(point.paused for point in points)
+    return f", {count} stopped early" if count else ""
 
 
 def _cell(point: Tried | None) -> str:

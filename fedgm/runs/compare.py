@@ -18,7 +18,7 @@ def rows(grouped: dict[str, list[RunRecord]], target: float | None = None) -> li
     for name, runs in grouped.items():
         row = {"line": name, "seeds": ", ".join(str(run.facts["seed"]) for run in runs)}
         for metric in (name for name in metrics(every) if name in pair(main)):
-            row[metric] = spread(runs[0].board.metric(metric).scale, [run.mean(metric) for run in runs])
+            row[metric] = spread(runs[0].board.metric(metric).scale, [_score(run, metric) for run in runs])
         if target is not None and main is not None:
             reached = [_rounds_to(run, main, target) for run in runs]
             row[f"rounds to {target:g}"] = _reached(reached)
@@ -35,6 +35,16 @@ def rows(grouped: dict[str, list[RunRecord]], target: float | None = None) -> li
         )
         made.append(row)
     return made
+
+
+def _score(run: RunRecord, metric: str) -> float | None:
+    """Last10 as claims count it: a divergent run has chance, not what it reached before it was lost."""
+    from fedgm.grid.judged import as_run
+
+    if run.status != "diverged":
+        return run.mean(metric)
+    split, _, name = metric.partition("/")
+    return as_run(run, run.facts["seed"], f"test/{name}").chance if split in ("train", "test") else None
 
 
 def _rounds_to(run: RunRecord, metric: str, target: float) -> int | None:
@@ -80,9 +90,7 @@ def as_table(made: Sequence[dict[str, str]]) -> Any:
     """For the screen."""
     from rich.table import Table
 
-    table = Table(
-        header_style="bold", caption="mean ± standard deviation over seeds, of the last 10 evaluations"
-    )
+    table = Table(header_style="bold", caption=CAPTION)
     for key in made[0]:
         table.add_column(_head(key), justify="left" if key == "line" else "right", overflow="fold")
     for row in made:
@@ -90,6 +98,7 @@ def as_table(made: Sequence[dict[str, str]]) -> Any:
     return table
 
 
+CAPTION = "mean ± standard deviation over seeds, of the last 10 evaluations; diverged runs count with chance"
 SPECIAL = {"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "±": r"$\pm$", ">": "$>$"}
 
 
@@ -108,14 +117,15 @@ def latex_table(made: Sequence[dict[str, str]]) -> str:
         *(" & ".join(clean(row[key]) for key in keys) + r" \\" for row in made),
         r"\bottomrule",
         r"\end{tabular}",
-        "% mean and standard deviation over seeds of the mean of the last 10 evaluations",
+        f"% {CAPTION.replace('±', 'and')}",
     ]
     return "\n".join(lines)
 
 
 def picture(grouped: dict[str, list[RunRecord]]) -> Any:
     """Training and test curves of the metric that runs are compared by, and against time under a clock."""
-    from fedgm.figures.lines import BAND, Drawn, Pane, Trace, draw
+    from fedgm.figures.lines import BAND, STAGES, Drawn, Pane, Trace, draw
+    from fedgm.grid.judged import stage_ends
     from fedgm.runs.find import main_metric, metrics
     from fedgm.track.rows import Row
 
@@ -132,7 +142,9 @@ def picture(grouped: dict[str, list[RunRecord]]) -> Any:
         return Trace([start, *run.evaluations], run.status == "diverged")
 
     drawn = [Drawn(name + _open(runs), tuple(trace(run) for run in runs)) for name, runs in grouped.items()]
-    return draw(drawn, panes, title(every), [caption(every), BAND if len(every) > len(drawn) else ""])
+    ends = sorted({end for run in every for end in stage_ends(run)[:-1]})
+    words = [caption(every), BAND if len(every) > len(drawn) else "", STAGES if ends else ""]
+    return draw(drawn, panes, title(every), words, ends)
 
 
 def title(runs: Sequence[RunRecord]) -> str:

@@ -30,7 +30,7 @@ def write(path: Path, records: Iterable[RunRecord]) -> None:
 def read(path: Path) -> list[RunRecord]:
     """The records of one file, or of every ``*.jsonl`` below a folder."""
     if path.is_dir():
-        return [record for file in sorted(path.rglob("*.jsonl")) for record in read(file)]
+        return once(record for file in sorted(path.rglob("*.jsonl")) for record in read(file))
     try:
         head, *runs = [json.loads(line) for line in path.read_text().splitlines()]
     except (OSError, ValueError, RecursionError) as error:
@@ -48,7 +48,16 @@ def below(path: Path) -> list[RunRecord]:
     """The records of a file, or of those files below a folder that hold stored results."""
     if path.is_file():
         return read(path)
-    return [run for file in sorted(path.rglob("*.jsonl")) if _is_archive(file) for run in read(file)]
+    return once(run for file in sorted(path.rglob("*.jsonl")) if _is_archive(file) for run in read(file))
+
+
+def once(records: Iterable[RunRecord]) -> list[RunRecord]:
+    """Each run once, the one that is done where there is one: figures and grids share runs."""
+    found: dict[tuple[str, int], RunRecord] = {}
+    for run in records:
+        if run.key not in found or (run.is_done and not found[run.key].is_done):
+            found[run.key] = run
+    return list(found.values())
 
 
 def _is_archive(path: Path) -> bool:

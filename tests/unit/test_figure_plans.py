@@ -11,7 +11,7 @@ from fedgm.cli import group as cli
 from fedgm.commands.reproduce import parse_seeds
 from fedgm.errors import ConfigError
 from fedgm.figures.lines import apart
-from fedgm.paper import plan
+from fedgm.paper import plan, reproduce
 from fedgm.paper.evidence import grid_runs
 from fedgm.paper.report import markdown
 from fedgm.track import archive
@@ -123,8 +123,25 @@ def test_the_report_says_what_was_run_and_what_was_not(archived, tmp_path):
     assert (
         "| 1ab | C1: FedGM beats FedAvgM and FedAvg, in training and test | **undecided** | tiny, 100" in page
     )
-    assert "| FedGM | 62.20 ± 0.10 % | 60.20 ± 0.10 % | 3 finished |" in page
+    assert "| line | train/acc | test/acc | test/acc, last round | rounds to 50 % | runs |" in page
+    assert "| FedGM | 62.20 ± 0.10 % | 60.20 ± 0.10 % | 60.20 ± 0.10 % | 5 | 3 finished |" in page
+    assert "- judged at values that no grid has chosen: FedGM, FedAvgM, FedAvg" in page
     assert "- Figure 1ab: FedAvg, seed 3: missing" in page
+
+
+def test_a_seed_named_thrice_is_one_observation(archived, tmp_path):
+    """Three equal differences have no deviation: they would make any claim hold."""
+    [verdict] = api.reproduce("fig1ab", WORDS, stored=archived, out=tmp_path, seeds=[1, 1, 1])
+    assert verdict["seeds"] == [1]
+    assert {claim["verdict"] for claim in verdict["claims"]} == {"undecided"}
+    page = markdown([verdict], tmp_path, tmp_path)
+    assert "| +9.00 points, one seed | - | undecided |" in page
+
+
+def test_results_of_elsewhere_count_as_done_beside_run_folders(archived, tmp_path):
+    work = reproduce.load("fig1ab", WORDS, output_dir=tmp_path, known=[archived])
+    [missing] = work.missing
+    assert (missing.values["line"], missing.seed) == ("fig1ab FedAvg", 3)
 
 
 def test_a_figure_without_runs_is_said_not_to_be_run(archived, tmp_path):

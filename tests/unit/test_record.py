@@ -3,6 +3,7 @@
 import io
 import json
 import struct
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -143,6 +144,13 @@ def test_curves_of_equal_rows_are_equal_files(tmp_path):
         curves.draw(tmp_path / name, [row(1, 0.3, 2.0)], [1], "t", "c", BOARD)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
     curves.draw(tmp_path / "b.png", [row(1, 0.4, 2.0)], [1], "t", "c", BOARD)
+    assert (tmp_path / "a.png").read_bytes() != (tmp_path / "b.png").read_bytes()
+
+
+def test_curves_begin_with_the_untrained_model(tmp_path):
+    draw = partial(curves.draw, rows=[row(1, 0.3, 2.0)], ends=[1], title="t", caption="c", board=BOARD)
+    draw(tmp_path / "a.png")
+    draw(tmp_path / "b.png", initial={"test/acc": 0.1, "test/loss": 2.4})
     assert (tmp_path / "a.png").read_bytes() != (tmp_path / "b.png").read_bytes()
 
 

@@ -114,6 +114,13 @@ def test_compare_has_mean_deviation_and_rounds_to_a_value(home):
     assert by_line["FedGM, eta 5"]["ended"] == "1 not done"
 
 
+def test_a_diverged_run_is_compared_with_what_its_user_is_left_with(home, trained):
+    copy(trained, home, 0, "d", "diverged", values=[0.5, 0.5], **{"algorithm.eta": 9.0})
+    by_line = {row["line"]: row for row in compare.rows(labels.lines(record.below(home)))}
+    assert by_line["FedGM, eta 9"]["test/acc"] == "14.29"  # chance of seven classes, not 50
+    assert by_line["FedGM, eta 9"]["ended"] == "1 diverged"
+
+
 @pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
 def test_compare_draws_in_three_formats(home, tmp_path, kind, start):
     out = tmp_path / f"c.{kind}"

@@ -1,19 +1,22 @@
 """How far a sweep may go, who wins, and what is kept of it: on run folders with made-up curves."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from fedgm import config
+from fedgm import config, load_runs
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.grid import file, plan
 from fedgm.grid.progress import Results, index, targets
 from fedgm.grid.ranking import at_budget, entry, other_seeds, ranking, write_best
+from fedgm.runs.find import find
 from fedgm.track import archive, record
 from fedgm.track.folder import locate
 from fedgm.track.identity import identity
+from tests.unit.made_records import record as made
 from tests.unit.stored_runs import store
 
 ROOT = Path(__file__).parents[2]
@@ -188,6 +191,17 @@ def test_an_archive_gives_back_what_was_stored_and_counts_as_done(planned, tmp_p
     results = Results(elsewhere, after)
     assert {results.state(job) for job in elsewhere.jobs} == {"finished", "diverged"}
     assert [e.score for e in ranking(results)] == [e.score for e in ranking(Results(planned))]
+
+
+def test_a_run_in_two_files_counts_once_as_the_one_that_is_done(planned, tmp_path):
+    """Figures and grids share runs."""
+    job = planned.jobs[0]
+    archive.write(tmp_path / "a.jsonl", [made(job, [0.2], "paused")])
+    archive.write(tmp_path / "b.jsonl", [made(job, [0.3] * 2), made(replace(job, seed=1), [0.3] * 2)])
+    archive.write(tmp_path / "c.jsonl", [made(job, [0.2], "paused")])
+    for found in (archive.read(tmp_path), archive.below(tmp_path), find([tmp_path])):
+        assert [(run.facts["seed"], run.status) for run in found] == [(0, "finished"), (1, "finished")]
+    assert len(load_runs(tmp_path)) == 4
 
 
 def test_equal_runs_give_equal_bytes_and_a_foreign_file_is_refused(planned, tmp_path):

@@ -8,7 +8,8 @@ from click.testing import CliRunner
 
 from fedgm.commands.when import END, START, command
 from fedgm.grid.plan import Job
-from fedgm.paper.when import Regime, advantage, at_equal_budget, best, tried, usable
+from fedgm.paper.when import Regime, advantage, at_equal_budget, best, markdown, stopped, tried, usable
+from fedgm.tasks.metric import scoreboard
 from tests.unit.made_records import record
 
 
@@ -51,6 +52,26 @@ def test_gains_are_against_the_best_of_fedavg_in_the_same_setting():
 def test_an_eta_is_usable_within_three_points_of_the_rules_own_best_unless_it_diverged():
     found = usable(tried(RUNS)[Regime(1, "")])
     assert found == {("fedavg", 0.0, 0.0): [1.0], ("fedgm", 0.9, 0.9): [2.0, 4.0]}
+
+
+def test_runs_that_a_rung_stopped_are_no_ends():
+    """Their scores so far are too low: they are neither a loss nor an unusable eta."""
+    more = [*RUNS, run("fedgm", 2.0, 0.15, delay=5, status="paused")]
+    points = tried(more)[Regime(5, "start")]
+    assert advantage(points) == pytest.approx({0.5: -2.0})
+    assert stopped(points) == [2.0]
+    assert usable(points)["fedgm", 0.9, 0.9] == [0.5]
+    page = markdown({Regime(5, "start"): points}, {}, "", scoreboard({}).judge)
+    assert "| delay 5, start | fedgm, beta 0.9, nu 0.9 | 0.5 | 2, 1 stopped early |" in page
+    assert (
+        "| 28.0 (eta 0.5) | not run | 26.0 (eta 0.5, 0.9, 0.9) | 20.5 (15.0 to 26.0), 1 stopped early |"
+        in page
+    )
+
+
+def test_equal_budgets_are_said_to_be_equal():
+    points = tried(RUNS)[Regime(5, "start")]
+    assert "| budgets are equal |" in markdown({Regime(5, "start"): points}, {}, "", scoreboard({}).judge)
 
 
 def test_the_budget_is_fedavgs():

@@ -17,7 +17,8 @@ function drawCurves(view) {
   byId('unzoom').hidden = !chosen.zoom;
   const seeds = view.lines.some((group) => group.runs.length > 1);
   const parts = [];
-  if (seeds) parts.push('Lines are means over seeds, as far as all of them go.');
+  const members = state.group === AUTO ? 'seeds' : 'the runs of a group';
+  if (seeds) parts.push(`Lines are means over ${members}, as far as all of them go.`);
   if (view.lines.some((group) => group.diverged)) parts.push('✕ marks where a run diverged.');
   if (view.lines.some((group) => stagePlaces(group.runs[0], 'round').length)) parts.push('Dashed: ends of stages.');
   parts.push('Drag to zoom, double-click for the whole range.');
