@@ -10,8 +10,8 @@ from fedgm.tasks.metric import Metric
 HEAD = """\
 # The paper's figures and claims, reproduced
 
-Written by `fedgm reproduce all --stored --out docs/figures --report docs/reproduction.md`; do not edit. The rules are
-in [claims.md](claims.md). A verdict is about the profile and the seeds that it names.
+Written by `fedgm reproduce all --stored --out docs/figures --report docs/reproduction.md`; do not edit.
+The rules are in [claims.md](claims.md). A verdict is about the profile and the seeds that it names.
 """
 
 
