@@ -49,6 +49,9 @@ def parse_seeds(words: str) -> int | list[int]:
 @click.option(
     "--report", metavar="FILE", help="Write the page of all verdicts, such as docs/reproduction.md."
 )
+@click.option(
+    "--table", metavar="FILE", help="Replace the table between the marks of a page, such as README.md."
+)
 @click.option("--export", metavar="FILE", help="Store the rows of the runs in one compact file.")
 @click.option(
     "--dry-run", is_flag=True, help="Show the plan and the expected time; runs nothing but a round."
@@ -56,7 +59,7 @@ def parse_seeds(words: str) -> int | list[int]:
 def command(
     figure: str, overrides: tuple[str, ...], seeds: str, workers: int | None, profile: str | None,
     config_dir: Path | None, output_dir: str, stored: str | None, out: str | None, report: str | None,
-    export: str | None, dry_run: bool, known: tuple[str, ...],
+    table: str | None, export: str | None, dry_run: bool, known: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run what FIGURE lacks, draw it, and judge the paper's claims.
 
@@ -71,7 +74,9 @@ def command(
     from fedgm.config import conf_dir
     from fedgm.grid.sweep import default_workers
     from fedgm.paper import reproduce as work
+    from fedgm.paper.page import replace_between
     from fedgm.paper.report import markdown
+    from fedgm.paper.report import table as short_table
 
     console = Console()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # scancel means what Ctrl-C means
@@ -92,6 +97,9 @@ def command(
         Path(report).parent.mkdir(parents=True, exist_ok=True)
         Path(report).write_text(markdown(verdicts, folder, Path(report).parent))
         console.print(f"  {report}", highlight=False, soft_wrap=True)
+    if table:
+        replace_between(Path(table), "fedgm reproduce", short_table(verdicts), "The paper's figures")
+        console.print(f"  {table}", highlight=False, soft_wrap=True)
     if export:
         console.print(f"  {planned.export(Path(export))} runs in {export}", highlight=False, soft_wrap=True)
     for reason in sorted(set(failed.values())):

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import click
 
-START, END = "<!-- fedgm when: begin -->", "<!-- fedgm when: end -->"
-
 
 @click.command()
 @click.argument("results", type=click.Path(path_type=Path, exists=True), default="docs/results/small")
@@ -21,9 +19,9 @@ def command(results: Path, page: Path) -> None:
     from fedgm.errors import FedGMError
     from fedgm.figures import when as pictures
     from fedgm.figures.formats import save
-    from fedgm.files import write_atomically
     from fedgm.paper import when
     from fedgm.paper.evidence import stored_records
+    from fedgm.paper.page import replace_between
 
     records = stored_records(results)
     found = when.tried(records)
@@ -50,12 +48,8 @@ def command(results: Path, page: Path) -> None:
     about = f"{scale} Filled: within {when.NEAR:g} points of the rule's own best. Rings: run."
     figure = pictures.draw_ranges(ranges, about)
     links["Usable server rates"] = save(figure, page.with_name("when_ranges.png")).name
-    text = page.read_text() if page.exists() else f"# When does FedGM help?\n\n{START}\n{END}\n"
-    if START not in text or END not in text:
-        raise FedGMError(f"{page}: the lines '{START}' and '{END}' are missing, between which the tables go")
-    before, after = text.split(START)[0], text.split(END)[1]
     body = when.markdown(found, links, scale, first.board.judge)
-    write_atomically(page, f"{before}{START}\n{body}{END}{after}")
+    replace_between(page, "fedgm when", body, "When does FedGM help?")
     for path in (page, *(page.with_name(name) for name in links.values())):
         click.echo(path)
 

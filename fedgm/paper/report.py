@@ -42,6 +42,22 @@ def _overview(verdicts: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def table(verdicts: Sequence[dict[str, Any]]) -> str:
+    """Figure, command, numbers, claim and verdict: a line per figure, for the README."""
+    lines = ["| figure | command | last 10 test evaluations | claim | verdict |", "|---|---|---|---|---|"]
+    for verdict in verdicts:
+        metric = Metric(**verdict["metric"])
+        test = f"test/{metric.name}"
+        done = [line for line in verdict["lines"] if test in line["last10"]]
+        numbers = "; ".join(f"{line['name']} {_mean(line['last10'][test], metric)}" for line in done)
+        claims = verdict["claims"]
+        said = "<br>".join(f"{claim['claim']}: {claim['text']}" for claim in claims) or "-"
+        found = "<br>".join(f"**{claim['verdict']}**" for claim in claims) if done else "not run"
+        command = f"`{verdict['command']}`"
+        lines.append(f"| {verdict['figure']} | {command} | {numbers or '-'} | {said} | {found or '-'} |")
+    return "\n".join(lines) + "\n"
+
+
 def _figure(verdict: dict[str, Any], pictures: Path, home: Path) -> str:
     """A section: picture, numbers of each line, parts of each claim."""
     words = [f"## {verdict['heading']}", ""]

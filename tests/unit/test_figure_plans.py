@@ -13,6 +13,7 @@ from fedgm.errors import ConfigError
 from fedgm.figures.lines import apart
 from fedgm.paper import plan, reproduce
 from fedgm.paper.evidence import grid_runs
+from fedgm.paper.page import marks
 from fedgm.paper.report import markdown
 from fedgm.track import archive
 from tests.unit.made_records import record
@@ -116,8 +117,15 @@ def test_the_same_runs_give_the_same_bytes(archived_etas, tmp_path):
 
 def test_the_report_says_what_was_run_and_what_was_not(archived, tmp_path):
     words = ["reproduce", "fig1ab", "--stored", str(archived), *WORDS, "--out", str(tmp_path / "figures")]
-    result = CliRunner().invoke(cli.main, [*words, "--report", str(tmp_path / "page.md")])
+    readme = tmp_path / "README.md"
+    readme.write_text("\n".join(["# Mine", *marks("fedgm reproduce"), "The end.\n"]))
+    pages = ["--report", str(tmp_path / "page.md"), "--table", str(readme)]
+    result = CliRunner().invoke(cli.main, [*words, *pages])
     assert result.exit_code == 0, result.output
+    assert readme.read_text().startswith("# Mine\n")
+    assert readme.read_text().endswith("The end.\n")
+    assert "FedGM 60.20 ± 0.10 %; FedAvgM 51.20 ± 0.10 %; FedAvg 50.15 ± 0.07 %" in readme.read_text()
+    assert "<br>C2: " in readme.read_text()
     page = (tmp_path / "page.md").read_text()
     assert "![Figure 1ab](figures/fig1ab/fig1ab.png)" in page
     assert (

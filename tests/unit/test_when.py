@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fedgm.commands.when import END, START, command
+from fedgm.commands.when import command
 from fedgm.grid.plan import Job
+from fedgm.paper.page import marks
 from fedgm.paper.when import Regime, advantage, at_equal_budget, best, markdown, stopped, tried, usable
 from fedgm.tasks.metric import scoreboard
 from tests.unit.made_records import record
+
+START, END = marks("fedgm when")
 
 
 def run(
