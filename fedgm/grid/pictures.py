@@ -15,13 +15,14 @@ from fedgm.track.record import NOT_STORED, RunRecord
 OPEN = {"killed": "paused", "stopped": "paused"}  # a run that waits to be continued
 
 
-def draw(results: Results) -> list[Path]:
-    """Write every picture that applies into the sweep's folder."""
+def draw(results: Results, folder: Path | None = None) -> list[Path]:
+    """Write every picture that applies into the sweep's folder, or into another one."""
     plan = results.plan
     points = [_point(results, job) for job in plan.jobs if job.seed == plan.seeds[0]]
     baseline, reference = _baseline(results)
     file = plan.file
-    return draw_sweep(plan.folder, points, caption(results), file.metric, file.goal, baseline, reference)
+    place = folder or plan.folder
+    return draw_sweep(place, points, caption(results), file.metric, file.goal, baseline, reference)
 
 
 def caption(results: Results) -> str:
