@@ -15,7 +15,10 @@ run: $(VENV)/.installed
 test: $(VENV)/.installed-dev lint
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not parity" -q --durations=25
 
+# The dashboard's tests drive a real browser: without one they would be skipped, so its absence is an error.
 test-all: $(VENV)/.installed-dev $(PARITY)/.installed lint
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
+		{ echo "make test-all needs Chromium (Debian: apt-get install chromium)"; exit 1; }
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not parity" -q
 	$(PARITY)/bin/python -m pytest -m parity -q tests/parity
 
