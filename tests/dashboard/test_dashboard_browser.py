@@ -82,6 +82,29 @@ def test_a_box_changes_the_curves_and_changes_them_back(opened, box):
     assert opened.inked("#chart-a canvas") == before
 
 
+def test_the_second_chart_has_controls_of_its_own(opened):
+    first, second = opened.inked("#chart-a canvas"), opened.inked("#chart-b canvas")
+    opened.choose("#chart-b select", "update/norm")
+    changed = opened.inked("#chart-b canvas")
+    opened.js("document.querySelector('#chart-b input').click()")  # log y
+    assert len({second, changed, opened.inked("#chart-b canvas")}) == 3
+    assert opened.inked("#chart-a canvas") == first
+
+
+def test_groups_can_be_split_by_a_second_key(opened):
+    opened.choose("#group", "algorithm")
+    assert opened.count(".line") == 3
+    opened.choose("#then", "algorithm.eta")
+    assert opened.count(".line") > 3
+
+
+def test_the_legend_shows_all_lines_or_the_best(opened):
+    opened.js("document.getElementById('show-all').click()")
+    assert opened.count(".line.on") == 21
+    opened.js("document.getElementById('show-best').click()")
+    assert opened.count(".line.on") == 3
+
+
 def test_the_raw_line_stays_under_a_smoothed_one(opened):
     opened.js("document.getElementById('show-none').click(); document.querySelector('.line').click()")
     opened.js("document.getElementById('others').click()")
@@ -96,7 +119,14 @@ def test_the_raw_line_stays_under_a_smoothed_one(opened):
     assert inks() > 1.2 * plain
 
 
-def test_zoom_and_back(opened):
+@pytest.mark.parametrize(
+    "back",
+    [
+        "document.getElementById('unzoom').click()",
+        "document.querySelector('#chart-a .over').dispatchEvent(new MouseEvent('dblclick'))",
+    ],
+)
+def test_zoom_and_back(opened, back):
     before = opened.inked("#chart-a canvas")
     x, y, width, height = opened.box("#chart-a .over")
     opened.mouse("mouseMoved", x + 0.4 * width, y + height / 2)
@@ -106,7 +136,7 @@ def test_zoom_and_back(opened):
     opened.mouse("mouseMoved", x + 0.6 * width, y + height / 2)
     opened.mouse("mouseReleased", x + 0.6 * width, y + height / 2)
     assert opened.inked("#chart-a canvas") != before
-    opened.js("document.getElementById('unzoom').click()")
+    opened.js(back)
     assert opened.inked("#chart-a canvas") == before
 
 
@@ -170,6 +200,15 @@ def test_two_settings_are_compared_key_by_key(opened):
     assert ["algorithm.eta", "2", "1"] in rows
     assert ["algorithm.beta", "0.9", "0.7"] in rows
     assert not [row for row in rows if row[0] == "algorithm.nu"]
+
+
+def test_maps_change_their_axes(opened):
+    titles = "[...document.querySelectorAll('.heat table')].map((t) => t.innerText)"
+    before = opened.js(titles)
+    across, up = opened.js("['heat-x', 'heat-y'].map((id) => document.getElementById(id).value)")
+    opened.choose("#heat-x", up)
+    opened.choose("#heat-y", across)
+    assert opened.js(titles) != before
 
 
 def test_maps_follow_their_keys_and_cells_show_lines(opened):
