@@ -164,6 +164,18 @@ def test_a_smaller_fluctuation_is_more_stable():
     assert steadier(a=wobbles(0.05), b=wobbles(0.01)).verdict == "does not hold"
 
 
+def test_equal_fluctuations_are_undecided_as_often_as_the_level_says():
+    rng = np.random.default_rng(9)
+    verdicts = []
+    for _ in range(1000):
+        curves = rng.normal(0.5, 0.01, (2, 3, 25)).tolist()
+        a, b = ([made(seed, values) for seed, values in zip(THREE, own, strict=True)] for own in curves)
+        verdicts.append(MoreStable(Stretch("a"), Stretch("b")).judge(evidence(THREE, a=a, b=b)).verdict)
+    for wrong in ("holds", "does not hold"):
+        share = verdicts.count(wrong) / 1000
+        assert 0 < share <= 0.025 + 3 * math.sqrt(0.025 * 0.975 / 1000)
+
+
 def test_a_divergent_where_b_is_not_does_not_hold():
     a = [wobbling(1, 0.01), wobbling(2, 0.01), died(3)]
     assert steadier(a=a, b=wobbles(0.1)).verdict == "does not hold"

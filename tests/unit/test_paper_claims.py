@@ -26,6 +26,24 @@ def near(level, n=25):
     return [made(seed, [level + 0.001 * seed] * n) for seed in THREE]
 
 
+LINES = [
+    "fedgm", "fedavgm", "fedavg", "multistage", "eta_2", "eta_1", "eta_05", "eta_5", "fedgm_start", "ideal",
+    "fedavg_start", "fedgm_current", "fedavg_current", "fedgm_03", "fedavg_03", "fedgm_05", "fedavg_05",
+    "fedavg_eta__eta_3", "fedgm_eta__eta_5", "fedavg_eta__eta_1", "fedavg_eta__eta_2",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", paper.CLAIMS)
+def test_a_whole_claim_is_undecided_on_one_seed(name):
+    """However the lines lie: rising by their place in the list, or falling."""
+    for step in (0.02, -0.02):
+        lines = {
+            line: [made(1, [0.5 + step * i + 0.001 * i * (-1) ** t for t in range(50)], ends=(50, 125, 250))]
+            for i, line in enumerate(LINES)
+        }
+        assert set(judged(name, (1,), **lines)) == {"undecided"}
+
+
 def test_c1_needs_training_and_test_over_both():
     good, middle, poor = near(0.6), near(0.5), near(0.4)
     assert judged("C1", fedgm=good, fedavgm=middle, fedavg=poor) == ["holds"]
