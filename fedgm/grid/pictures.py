@@ -10,7 +10,7 @@ from fedgm.grid.plan import Job
 from fedgm.grid.progress import Results
 from fedgm.statistics.goal import sign
 from fedgm.track import record
-from fedgm.track.record import NOT_STORED, RunRecord
+from fedgm.track.record import NOT_STORED, RunRecord, mean_steps
 
 OPEN = {"killed": "paused", "stopped": "paused"}  # a run that waits to be continued
 
@@ -26,14 +26,13 @@ def draw(results: Results, folder: Path | None = None) -> list[Path]:
 
 
 def caption(results: Results) -> str:
-    """What a picture must say: profile, rounds, seed, local steps, commit."""
+    """What a picture must say: profile, rounds, seed, local steps, and every commit that made its runs."""
     plan = results.plan
-    first = next((run for run in map(results.of, plan.jobs) if run is not None), None)
+    runs = [run for run in map(results.of, plan.jobs) if run is not None]
     words = f"{plan.file.name}: profile {plan.profile}, {plan.jobs[0].rounds} rounds, seed {plan.seeds[0]}"
-    if first is None or not first.facts.get("local_steps"):
-        return words
-    steps = f"K = {first.facts['local_steps']:.1f} local steps on average"
-    return f"{words}, {steps}, commit {first.facts['commit']}"
+    commits = sorted({str(run.facts["commit"]) for run in runs})
+    made = f"; commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}" if commits else ""
+    return f"{words}{mean_steps(runs)}{made}."
 
 
 def _point(results: Results, job: Job) -> Point:

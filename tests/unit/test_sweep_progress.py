@@ -10,6 +10,7 @@ import yaml
 from fedgm import config, load_runs
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.grid import file, plan
+from fedgm.grid.pictures import caption
 from fedgm.grid.progress import Results, index, targets
 from fedgm.grid.ranking import at_budget, entry, other_seeds, ranking, write_best
 from fedgm.runs.find import find
@@ -191,6 +192,14 @@ def test_an_archive_gives_back_what_was_stored_and_counts_as_done(planned, tmp_p
     results = Results(elsewhere, after)
     assert {results.state(job) for job in elsewhere.jobs} == {"finished", "diverged"}
     assert [e.score for e in ranking(results)] == [e.score for e in ranking(Results(planned))]
+
+
+def test_a_caption_names_every_commit_that_made_its_runs(planned):
+    first, second = (made(job, [0.3] * 10) for job in planned.jobs[:2])
+    second.facts["commit"] = "def"
+    words = caption(Results(planned, index([first, second])))
+    assert words.endswith("30 rounds, seed 0, K = 30.0 local steps on average; commits abc, def.")
+    assert caption(Results(planned)).endswith("30 rounds, seed 0.")
 
 
 def test_a_run_in_two_files_counts_once_as_the_one_that_is_done(planned, tmp_path):
