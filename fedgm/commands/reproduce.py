@@ -3,12 +3,14 @@
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from fedgm.cli.options import as_words, config_dir
 
 STORED = "docs/results"
+TABLE = "fedgm reproduce"  # the marks around the table of a README
 
 
 def parse_seeds(words: str) -> int | list[int]:
@@ -74,10 +76,14 @@ def command(
     from fedgm.config import conf_dir
     from fedgm.grid.sweep import default_workers
     from fedgm.paper import reproduce as work
-    from fedgm.paper.page import replace_between
-    from fedgm.paper.report import markdown
-    from fedgm.paper.report import table as short_table
+    from fedgm.paper.page import require_marks
 
+    if known and stored:
+        raise click.UsageError("--known adds to run folders, --stored leaves them out: give one of them")
+    if table and figure != "all":
+        raise click.UsageError("--table is that of all figures. Try fedgm reproduce all --table README.md")
+    if table:
+        require_marks(Path(table), TABLE)
     console = Console()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # scancel means what Ctrl-C means
     if stored and "=" in stored and not Path(stored).exists():  # `--stored profile=tiny`: an override
@@ -93,15 +99,25 @@ def command(
     failed = planned.run(count) if stored is None else {}
     folder = Path(out) if out else work.folder_of(planned)
     verdicts = planned.conclude(folder)
-    if report:
-        Path(report).parent.mkdir(parents=True, exist_ok=True)
-        Path(report).write_text(markdown(verdicts, folder, Path(report).parent))
-        console.print(f"  {report}", highlight=False, soft_wrap=True)
-    if table:
-        replace_between(Path(table), "fedgm reproduce", short_table(verdicts), "The paper's figures")
-        console.print(f"  {table}", highlight=False, soft_wrap=True)
     if export:
         console.print(f"  {planned.export(Path(export))} runs in {export}", highlight=False, soft_wrap=True)
+    for path in _pages(verdicts, folder, report, table):
+        console.print(f"  {path}", highlight=False, soft_wrap=True)
     for reason in sorted(set(failed.values())):
         click.echo(f"failed: {reason}", err=True)
     sys.exit(1 if failed else 0)
+
+
+def _pages(
+    verdicts: list[dict[str, Any]], pictures: Path, report: str | None, table: str | None
+) -> list[str]:
+    """Write the pages that were asked for, and return their paths."""
+    from fedgm.paper import report as pages
+    from fedgm.paper.page import replace_between
+
+    if report:
+        Path(report).parent.mkdir(parents=True, exist_ok=True)
+        Path(report).write_text(pages.markdown(verdicts, pictures, Path(report).parent))
+    if table:
+        replace_between(Path(table), TABLE, pages.table(verdicts), "The paper's figures")
+    return [path for path in (report, table) if path]

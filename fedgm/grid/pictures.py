@@ -28,9 +28,10 @@ def draw(results: Results, folder: Path | None = None) -> list[Path]:
 def caption(results: Results) -> str:
     """What a picture must say: profile, rounds, seed, local steps, and every commit that made its runs."""
     plan = results.plan
-    runs = [run for run in map(results.of, plan.jobs) if run is not None]
+    first = [job for job in plan.jobs if job.seed == plan.seeds[0]]
+    runs = [run for run in map(results.of, first) if run is not None]
     words = f"{plan.file.name}: profile {plan.profile}, {plan.jobs[0].rounds} rounds, seed {plan.seeds[0]}"
-    commits = sorted({str(run.facts["commit"]) for run in runs})
+    commits = sorted({str(run.facts["commit"]) for run in runs if run.facts["commit"]})
     made = f"; commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}" if commits else ""
     return f"{words}{mean_steps(runs)}{made}."
 
@@ -71,11 +72,16 @@ def _peers(results: Results, runs: Iterable[RunRecord]) -> list[RunRecord]:
         run
         for run in runs
         if (run.status, run.facts["algorithm"], run.facts["seed"]) == ("finished", "fedavg", plan.seeds[0])
-        and _shared(run) == _shared(known)
+        and _fits(run, known)
     ]
 
 
-def _shared(run: RunRecord) -> dict[str, Any]:
-    """The configuration without what belongs to the server rule or cannot change a result."""
+def _fits(run: RunRecord, other: RunRecord) -> bool:
+    """Whether what both configurations say is equal, but for the server rule and what cannot change a result.
+
+    A key that only one of them has came with a later version, at the value that was meant before.
+    """
     left_out = ("algorithm.", "paper_momentum", "trainer.", "callbacks", "figure", "eval.metric", *NOT_STORED)
-    return {key: value for key, value in run.config.items() if not key.startswith(left_out)}
+    both = run.config.keys() & other.config.keys()
+    keys = [key for key in both if not key.startswith(left_out) and not key.endswith("_target_")]
+    return all(run.config[key] == other.config[key] for key in keys)

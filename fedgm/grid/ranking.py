@@ -56,12 +56,12 @@ def at_budget(results: Results, ranked: list[Ranked]) -> BestOf | None:
 
 
 def other_seeds(winner: Ranked, results: Results) -> dict[int, float]:
-    """Scores of the winner on seeds that had no part in choosing it, as far as they have been run."""
+    """Scores of the winner on seeds that had no part in choosing it; a divergent run counts with chance."""
     found: dict[int, float] = {}
     around = (record.from_folder(folder) for folder in sorted(winner.job.folder.parent.glob("seed=*")))
     for run in (*results.archive.values(), *(run for run in around if run is not None)):
         mark, seed = run.key
-        score = run.mean(results.plan.file.metric) if run.status == "finished" else None
+        score = counted(run, results.plan.file.metric) if run.is_done else None
         if mark == winner.job.hash and seed != winner.job.seed and score is not None:
             found[seed] = score
     return found

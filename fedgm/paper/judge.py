@@ -1,6 +1,6 @@
 """The verdict of a figure: every claim with its parts, every line with its numbers, what was not run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from fedgm.claims import paper
@@ -12,7 +12,6 @@ from fedgm.config.winners import origin
 from fedgm.paper import numbers
 from fedgm.paper.plan import PlannedFigure
 
-YAML = "of the yaml: not a winner of the grid"
 Grids = Callable[[str], list[JudgedRun | None]]
 
 
@@ -27,21 +26,26 @@ def judge(planned: PlannedFigure, evidence: Evidence, grids: Grids) -> list[dict
                 "text": claim.text,
                 "verdict": verdict,
                 "parts": [part.as_dict() for part in parts],
-                "notes": [*_unchosen(planned), *_budgets(planned, claim, grids)],
+                "notes": [*_not_winners_note(planned), *_budgets(planned, claim, grids)],
             }
         )
     return entries
 
 
-def unchosen(planned: PlannedFigure) -> list[str]:
-    """Lines of a figure of winners whose grid has none yet: they have the values of the yaml."""
+def not_winners(planned: PlannedFigure) -> list[str]:
+    """Lines of a figure of winners that have other values: of the yaml, or typed by the user."""
     lines = planned.figure.lines if planned.figure.has_winners else ()
-    return [line.name for line in lines if YAML in (source(planned, line.key) or "")]
+    return [line.name for line in lines if not _origin(planned, line.key).startswith("winner")]
 
 
-def _unchosen(planned: PlannedFigure) -> list[str]:
-    names = unchosen(planned)
+def _not_winners_note(planned: PlannedFigure) -> list[str]:
+    names = not_winners(planned)
     return [f"judged at values that no grid has chosen: {', '.join(names)}"] if names else []
+
+
+def _origin(planned: PlannedFigure, key: str) -> str:
+    cfg = planned.config(key)
+    return origin(cfg.best, cfg.winners, cfg.algorithm, cfg.participation.get("anchor")) or ""
 
 
 def _budgets(planned: PlannedFigure, claim: Claim, grids: Grids) -> list[str]:
@@ -74,17 +78,13 @@ def lines_of(planned: PlannedFigure, evidence: Evidence) -> list[dict[str, Any]]
     ]
 
 
-def speed_of(
-    planned: PlannedFigure, evidence: Evidence, lines: Sequence[dict[str, Any]]
-) -> dict[str, Any] | None:
+def speed_of(planned: PlannedFigure, evidence: Evidence) -> dict[str, Any] | None:
     """Rounds until each line reaches what the lowest of them ends with; shown, never judged."""
-    target = numbers.common_target(lines, evidence.measure)
-    if target is None or not planned.figure.claims:
+    runs = {line.key: evidence.of(line.key) for line in planned.figure.lines}
+    target = numbers.common_target(list(runs.values()), evidence.measure) if planned.figure.claims else None
+    if target is None:
         return None
-    found = {
-        line.key: numbers.rounds_until(evidence.of(line.key), evidence.measure, target)
-        for line in planned.figure.lines
-    }
+    found = {key: numbers.rounds_until(own, evidence.measure, target) for key, own in runs.items()}
     return {"target": target, "rounds": found}
 
 
@@ -95,8 +95,8 @@ def source(planned: PlannedFigure, key: str) -> str | None:
     cfg = planned.config(key)
     algorithm = cfg.algorithm
     words = f"eta {algorithm.eta:g}, beta {algorithm.beta:g}, nu {algorithm.nu:g}"
-    found = origin(cfg.best, cfg.winners, algorithm, cfg.participation.get("anchor")) or ""
-    return f"{words} ({found if found.startswith('winner') else YAML})"
+    found = _origin(planned, key)
+    return f"{words} ({found if found.startswith('winner') else 'not a winner of the grid'})"
 
 
 def missing(evidence: Evidence, planned: PlannedFigure) -> list[str]:

@@ -30,18 +30,28 @@ def final(runs: Sequence[JudgedRun], measure: Measure) -> dict[str, Any] | None:
     )
 
 
-def common_target(lines: Sequence[dict[str, Any]], measure: Measure) -> float | None:
-    """A test score that every line reaches about: the lowest of their last10, down to a whole number."""
-    entries = [line["last10"].get(measure.column(TEST)) for line in lines]
-    means = [entry["mean"] for entry in entries if entry is not None]
-    return math.floor(measure.scale * min(means)) / measure.scale if means else None
+def common_target(lines: Sequence[Sequence[JudgedRun]], measure: Measure) -> float | None:
+    """A test score that lines reach: the lowest of their last10, down to a whole number of percent.
+
+    Lines with a divergent run are left out: chance is no target.
+    """
+    column = measure.column(TEST)
+    means: list[float] = []
+    for runs in lines:
+        judged = [run for run in runs if run.is_judged]
+        scores = [run.last10(column) for run in judged if not any(other.is_divergent for other in judged)]
+        known = [score for score in scores if score is not None]
+        means += [mean(known)] if known else []
+    return math.floor(round(100 * min(means), 9)) / 100 if means and min(means) >= 0.01 else None
 
 
 def rounds_until(runs: Sequence[JudgedRun], measure: Measure, target: float) -> dict[str, Any]:
-    """Mean round of the first evaluation at the target, over the seeds that got there."""
+    """Mean round of the first evaluation at the target, over the seeds that got there and were not lost."""
     column = measure.column(TEST)
-    judged = [run for run in runs if run.is_judged]
-    found = [rounds_to(run.measured, run.values.get(column, ()), target) for run in judged]
+    judged = [run for run in runs if run.is_judged and column in run.values]
+    found = [
+        None if run.is_divergent else rounds_to(run.measured, run.values[column], target) for run in judged
+    ]
     reached = [t for t in found if t is not None]
     return {"mean": mean(reached) if reached else None, "reached": len(reached), "seeds": len(judged)}
 

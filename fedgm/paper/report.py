@@ -30,8 +30,7 @@ def _overview(verdicts: Sequence[dict[str, Any]]) -> str:
         "|---|---|---|---|---|",
     ]
     for verdict in verdicts:
-        seeds = ", ".join(map(str, verdict["judged on"]))
-        scale = f"{verdict['profile']}, {verdict['rounds']}, {seeds}"
+        scale = f"{verdict['profile']}, {verdict['rounds']}, {_listed(verdict['judged on'])}"
         lines += [
             f"| {verdict['figure']} | {claim['claim']}: {claim['text']} | **{claim['verdict']}** | {scale} | "
             f"`{verdict['command']}` |"
@@ -44,18 +43,34 @@ def _overview(verdicts: Sequence[dict[str, Any]]) -> str:
 
 def table(verdicts: Sequence[dict[str, Any]]) -> str:
     """Figure, command, numbers, claim and verdict: a line per figure, for the README."""
-    lines = ["| figure | command | last 10 test evaluations | claim | verdict |", "|---|---|---|---|---|"]
+    lines = ["| figure | command | test, mean of the last 10 | claim | verdict |", "|---|---|---|---|---|"]
     for verdict in verdicts:
-        metric = Metric(**verdict["metric"])
-        test = f"test/{metric.name}"
-        done = [line for line in verdict["lines"] if test in line["last10"]]
-        numbers = "; ".join(f"{line['name']} {_mean(line['last10'][test], metric)}" for line in done)
-        claims = verdict["claims"]
+        metric, claims = Metric(**verdict["metric"]), verdict["claims"]
+        was_run = any(line["last10"] for line in verdict["lines"])
+        scale = f"{verdict['profile']}, {verdict['rounds']} rounds, seeds {_listed(verdict['judged on'])}: "
+        numbers = scale + "; ".join(_short(line, metric) for line in verdict["lines"])
         said = "<br>".join(f"{claim['claim']}: {claim['text']}" for claim in claims) or "-"
-        found = "<br>".join(f"**{claim['verdict']}**" for claim in claims) if done else "not run"
-        command = f"`{verdict['command']}`"
-        lines.append(f"| {verdict['figure']} | {command} | {numbers or '-'} | {said} | {found or '-'} |")
+        found = "<br>".join(f"**{claim['verdict']}**" for claim in claims) or "-"
+        cells = [str(verdict["figure"]), f"`{verdict['command']}`"]
+        cells += [numbers, said, found] if was_run else ["-", said, "not run"]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _short(line: dict[str, Any], metric: Metric) -> str:
+    """A line's name with its number, and what is not as planned."""
+    entry, states = line["last10"].get(f"test/{metric.name}"), list(line["seeds"].values())
+    if entry is None:
+        return f"{line['name']} not run"
+    lost = states.count("divergent")
+    words = [f"{lost} of {len(states)} divergent"] if lost else []
+    words += [f"{entry['seeds']} of {len(states)} seeds"] if entry["seeds"] < len(states) else []
+    beside = f" ({', '.join(words)})" if words else ""
+    return f"{line['name']} {_mean(entry, metric)}{beside}"
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds))
 
 
 def _figure(verdict: dict[str, Any], pictures: Path, home: Path) -> str:
@@ -101,6 +116,7 @@ def _lines(verdict: dict[str, Any]) -> str:
     K = f", K = {steps[0]:.1f} to {steps[1]:.1f} local steps" if steps else ""
     note = "Mean and deviation over seeds of the mean of the last 10 evaluations; a divergent run "
     note += "counts with chance level" if verdict["claims"] else "is left out"
+    note += "; rounds to a score are means over the seeds that reached it" if speed else ""
     return "\n".join([*table, "", f"{note}{K}. Commits: {', '.join(verdict['commits'])}."])
 
 

@@ -78,12 +78,10 @@ class Reproduction:
                 table.add_row(one.figure.name, line.name, seeds, str(jobs[0].rounds), f"{done}/{len(jobs)}")
         self.console.print(table)
         for one in self.planned:
-            if names := judge.unchosen(one):
-                note = (
-                    f"{one.figure.name}: no winner chosen for {', '.join(names)}; the yaml's values are used"
-                )
-                how = "fedgm sweep sweeps/FILE.yaml --best --write chooses"
-                self.console.print(f"  {note}. {how}", style="yellow", highlight=False, soft_wrap=True)
+            if names := judge.not_winners(one):
+                note = f"{one.figure.name}: not at values that a grid has chosen: {', '.join(names)}"
+                how = "fedgm sweep FILE --best --write chooses"
+                self.console.print(f"  {note}; {how}", style="yellow", highlight=False, soft_wrap=True)
         left = len(self.missing)
         if left and timed:
             hours = self.sweep.expected_hours(workers)
@@ -103,7 +101,7 @@ class Reproduction:
         others = [self._companion(name) for name in judge.companions(one)]
         known = evidence.gather(one, others, self.lookup)
         lines = judge.lines_of(one, known)
-        verdict = {**self._facts(one), "lines": lines, "speed": judge.speed_of(one, known, lines)}
+        verdict = {**self._facts(one), "lines": lines, "speed": judge.speed_of(one, known)}
         for line in verdict["lines"] if one.figure.has_winners else ():
             line["seed 0"] = self._chosen(one, line["key"], known.measure.column(TEST))
         verdict["claims"] = judge.judge(one, known, partial(self.grids, judged=known.measure.column(TEST)))
@@ -190,7 +188,8 @@ def load(
     Results in ``known`` count as done beside those of run folders.
     """
     alone = index(evidence.stored_records(Path(stored))) if stored is not None else None
-    elsewhere = index(run for place in known for run in evidence.stored_records(Path(place)))
+    found = (run for place in known for run in evidence.stored_records(Path(place)))
+    elsewhere = index(run for run in found if run.is_done)  # a paused one has no checkpoint to go on from
     planned = [make(experiment, seeds, overrides, str(output_dir)) for experiment in choose(figure)]
     return Reproduction(
         planned, tuple(overrides), str(output_dir), console or Console(), alone, seeds=seeds,

@@ -71,7 +71,9 @@ def best(points: Sequence[Tried], algorithm: str) -> Tried | None:
 def advantage(points: Sequence[Tried]) -> dict[float, float]:
     """FedGM (beta = nu = .9) minus FedAvg's best, by eta, in points, of runs that went to their end."""
     baseline = best(points, "fedavg")
-    return {p.eta: p.score - baseline.score for p in _tied(points) if not p.paused} if baseline else {}
+    if baseline is None or baseline.paused:
+        return {}
+    return {p.eta: p.score - baseline.score for p in _tied(points) if not p.paused}
 
 
 def stopped(points: Sequence[Tried]) -> list[float]:
@@ -130,13 +132,10 @@ def markdown(
 def _budget(points: Sequence[Tried]) -> str:
     """FedGM's best at FedAvg's number of runs, and how many of its points never reached their end."""
     sizes = [sum(p.algorithm == rule for p in points) for rule in ("fedavg", "fedgm")]
-    if 0 < sizes[1] == sizes[0]:
-        return "budgets are equal"
-    found = at_equal_budget(points, "fedgm")
-    if found is None:
-        return "-"
-    shown = f"{found.mean:.1f} ({found.low:.1f} to {found.high:.1f})"
-    return shown + _early([p for p in points if p.algorithm == "fedgm"])
+    found, early = at_equal_budget(points, "fedgm"), _early([p for p in points if p.algorithm == "fedgm"])
+    if found is not None:
+        return f"{found.mean:.1f} ({found.low:.1f} to {found.high:.1f}){early}"
+    return f"budgets are equal{early}" if 0 < sizes[1] == sizes[0] else "-"
 
 
 def _early(points: Sequence[Tried]) -> str:

@@ -38,13 +38,11 @@ def rows(grouped: dict[str, list[RunRecord]], target: float | None = None) -> li
 
 
 def _score(run: RunRecord, metric: str) -> float | None:
-    """Last10 as claims count it: a divergent run has chance, not what it reached before it was lost."""
+    """Last10 as claims count it: a divergent run has chance, or nothing where its metric knows no chance."""
     from fedgm.grid.judged import as_run
 
-    if run.status != "diverged":
-        return run.mean(metric)
-    split, _, name = metric.partition("/")
-    return as_run(run, run.facts["seed"], f"test/{name}").chance if split in ("train", "test") else None
+    judged = as_run(run, run.facts["seed"], f"test/{metric.partition('/')[2]}")
+    return judged.chance if judged.is_divergent else run.mean(metric)
 
 
 def _rounds_to(run: RunRecord, metric: str, target: float) -> int | None:
@@ -98,7 +96,10 @@ def as_table(made: Sequence[dict[str, str]]) -> Any:
     return table
 
 
-CAPTION = "mean ± standard deviation over seeds, of the last 10 evaluations; diverged runs count with chance"
+CAPTION = (
+    "mean ± standard deviation over seeds, of the last 10 evaluations; a divergent run counts with chance, "
+    "or not at all where the metric has none"
+)
 SPECIAL = {"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "±": r"$\pm$", ">": "$>$"}
 
 
@@ -134,7 +135,7 @@ def picture(grouped: dict[str, list[RunRecord]]) -> Any:
     if main is None:
         raise RefusedError("these runs have no test metric to draw")
     panes = [Pane(metric) for metric in pair(main) if metric in metrics(every)]
-    if all("clock/time" in run.evaluations[0] for run in every):
+    if all("clock/time" in row for run in every for row in run.evaluations[:1]):
         panes.append(Pane(main, abscissa="clock/time"))
 
     def trace(run: RunRecord) -> Trace:

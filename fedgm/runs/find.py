@@ -15,7 +15,8 @@ def find(places: Iterable[str | Path]) -> list[RunRecord]:
     """All runs of the places, each once; a place without any is an error."""
     found: dict[tuple[str, int], RunRecord] = {}
     for place in map(Path, places):
-        runs = [*(record.below(place) if place.is_dir() else []), *archive.below(place)]
+        folders = record.below(place) if place.is_dir() else []
+        runs = archive.once([*folders, *archive.below(place)])
         if not runs:
             raise RefusedError(
                 f"{place}: no run in there. Try outputs, outputs/NAME/RUN/seed=0 or a file of --export"

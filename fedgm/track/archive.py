@@ -52,12 +52,16 @@ def below(path: Path) -> list[RunRecord]:
 
 
 def once(records: Iterable[RunRecord]) -> list[RunRecord]:
-    """Each run once, the one that is done where there is one: figures and grids share runs."""
+    """Each run once, one that is done or went furthest: figures and grids share runs."""
     found: dict[tuple[str, int], RunRecord] = {}
     for run in records:
-        if run.key not in found or (run.is_done and not found[run.key].is_done):
+        if run.key not in found or _reach(run) > _reach(found[run.key]):
             found[run.key] = run
     return list(found.values())
+
+
+def _reach(run: RunRecord) -> tuple[bool, int]:
+    return run.is_done, 0 if run.is_done else int(run.facts.get("rounds_done") or 0)
 
 
 def _is_archive(path: Path) -> bool:

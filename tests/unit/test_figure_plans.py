@@ -13,8 +13,8 @@ from fedgm.errors import ConfigError
 from fedgm.figures.lines import apart
 from fedgm.paper import plan, reproduce
 from fedgm.paper.evidence import grid_runs
-from fedgm.paper.page import marks
-from fedgm.paper.report import markdown
+from fedgm.paper.page import marks, replace_between
+from fedgm.paper.report import markdown, table
 from fedgm.track import archive
 from tests.unit.made_records import record
 
@@ -69,7 +69,7 @@ def test_a_figure_is_drawn_and_judged_from_an_archive(archived, tmp_path):
     assert c2["verdict"] == "undecided"
     lines = {line["key"]: line for line in verdict["lines"]}
     assert lines["fedgm"]["seed 0"] is None
-    assert lines["fedgm"]["values"] == "eta 2, beta 0.9, nu 0.9 (of the yaml: not a winner of the grid)"
+    assert lines["fedgm"]["values"] == "eta 2, beta 0.9, nu 0.9 (not a winner of the grid)"
     assert lines["fedgm"]["last10"]["test/acc"]["mean"] == pytest.approx(0.602)
     assert (verdict["seeds"], verdict["judged on"]) == ([1, 2, 3], [1, 2, 3])
 
@@ -117,15 +117,8 @@ def test_the_same_runs_give_the_same_bytes(archived_etas, tmp_path):
 
 def test_the_report_says_what_was_run_and_what_was_not(archived, tmp_path):
     words = ["reproduce", "fig1ab", "--stored", str(archived), *WORDS, "--out", str(tmp_path / "figures")]
-    readme = tmp_path / "README.md"
-    readme.write_text("\n".join(["# Mine", *marks("fedgm reproduce"), "The end.\n"]))
-    pages = ["--report", str(tmp_path / "page.md"), "--table", str(readme)]
-    result = CliRunner().invoke(cli.main, [*words, *pages])
+    result = CliRunner().invoke(cli.main, [*words, "--report", str(tmp_path / "page.md")])
     assert result.exit_code == 0, result.output
-    assert readme.read_text().startswith("# Mine\n")
-    assert readme.read_text().endswith("The end.\n")
-    assert "FedGM 60.20 ± 0.10 %; FedAvgM 51.20 ± 0.10 %; FedAvg 50.15 ± 0.07 %" in readme.read_text()
-    assert "<br>C2: " in readme.read_text()
     page = (tmp_path / "page.md").read_text()
     assert "![Figure 1ab](figures/fig1ab/fig1ab.png)" in page
     assert (
@@ -135,6 +128,47 @@ def test_the_report_says_what_was_run_and_what_was_not(archived, tmp_path):
     assert "| FedGM | 62.20 ± 0.10 % | 60.20 ± 0.10 % | 60.20 ± 0.10 % | 5 | 3 finished |" in page
     assert "- judged at values that no grid has chosen: FedGM, FedAvgM, FedAvg" in page
     assert "- Figure 1ab: FedAvg, seed 3: missing" in page
+
+
+def test_the_table_of_a_readme_says_what_is_not_as_planned(archived, archived_etas, tmp_path):
+    verdicts = [
+        *api.reproduce("fig1ab", WORDS, stored=archived, out=tmp_path),
+        *api.reproduce("fig5", WORDS, stored=archived_etas, out=tmp_path, seeds=[1, 2, 3]),
+        *api.reproduce("fig7", WORDS, stored=archived, out=tmp_path),
+    ]
+    first, second, third = table(verdicts).splitlines()[2:]
+    numbers = "FedGM 60.20 ± 0.10 %; FedAvgM 51.20 ± 0.10 %; FedAvg 50.15 ± 0.07 % (2 of 3 seeds)"
+    assert f"tiny, 100 rounds, seeds 1, 2, 3: {numbers} | C1: " in first
+    assert "<br>C2: " in first
+    assert "eta 3 10.00 ± 0.00 % (3 of 3 divergent)" in second
+    assert third.endswith("| not run |")
+
+
+def test_a_table_needs_its_marks_before_anything_is_run(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text("# Mine\n")
+    words = ["reproduce", "all", "--profile", "tiny", "--output-dir", str(tmp_path / "o")]
+    result = CliRunner().invoke(cli.main, [*words, "--table", str(readme)])
+    assert result.exit_code == 2
+    assert marks("fedgm reproduce")[0] in result.output
+    assert not (tmp_path / "o").exists()
+    result = CliRunner().invoke(cli.main, ["reproduce", "fig2", "--table", str(readme)])
+    assert result.exit_code == 2
+
+
+def test_a_table_goes_between_its_marks(tmp_path):
+    page, (start, end) = tmp_path / "p.md", marks("x")
+    page.write_text(f"before {start} old {end} after, {end} again")
+    replace_between(page, "x", "new\n")
+    assert page.read_text() == f"before {start}\nnew\n{end} after, {end} again"
+
+
+def test_a_divergent_line_sets_no_target_and_reaches_none(archived_etas, tmp_path):
+    [verdict] = api.reproduce("fig5", WORDS, stored=archived_etas, out=tmp_path, seeds=[1, 2, 3])
+    assert verdict["speed"]["target"] == 0.4
+    reached = {key: found["reached"] for key, found in verdict["speed"]["rounds"].items()}
+    assert reached == {"eta_1": 3, "eta_2": 3, "eta_3": 0}
+    assert verdict["lines"][2]["final"]["mean"] == pytest.approx(0.1)  # chance
 
 
 def test_a_seed_named_thrice_is_one_observation(archived, tmp_path):

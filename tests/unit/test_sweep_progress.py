@@ -205,6 +205,8 @@ def test_a_caption_names_every_commit_that_made_its_runs(planned):
 def test_a_run_in_two_files_counts_once_as_the_one_that_is_done(planned, tmp_path):
     """Figures and grids share runs."""
     job = planned.jobs[0]
+    further = [made(replace(job, seed=2), [0.2] * n, "paused") for n in (1, 3, 2)]
+    assert archive.once(further) == [further[1]]
     archive.write(tmp_path / "a.jsonl", [made(job, [0.2], "paused")])
     archive.write(tmp_path / "b.jsonl", [made(job, [0.3] * 2), made(replace(job, seed=1), [0.3] * 2)])
     archive.write(tmp_path / "c.jsonl", [made(job, [0.2], "paused")])

@@ -1,42 +1,45 @@
-"""``fedgm winners``: each grid's winner from stored results."""
+"""conf/best: which stored winner an experiment takes, and what a caption says of its values."""
 
-from dataclasses import replace
-from pathlib import Path
+import pytest
 
-from click.testing import CliRunner
+from fedgm import config
+from fedgm.config.winners import entry, origin
 
-from fedgm.commands.winners import command
-from fedgm.grid import file, plan
-from fedgm.track import archive
-from tests.unit.made_records import record
-
-GRID = Path(__file__).parents[2] / "sweeps" / "fedavg_grid.yaml"
+BEST = {
+    "fedgm": {"fedgm": {"eta": 3.5, "beta": 0.7, "nu": 0.95, "sweep": "fedgm_grid", "seed": 0}},
+    "autonomous": {"fedgm": {"start": {"eta": 0.25, "beta": 0.7, "nu": 0.7, "sweep": "a", "seed": 0}}},
+}
 
 
-def made(job, score):
-    run = record(job, [score] * 12, algorithm="fedavg")
-    return replace(run, facts={**run.facts, "name": "fedgm"})
+def test_each_reading_has_a_winner_of_its_own():
+    assert entry(BEST, "fedgm", "fedgm", None)["eta"] == 3.5
+    assert entry(BEST, "fedgm", "fedgm", "start")["eta"] == 3.5  # ideal clients have one for all
+    assert entry(BEST, "autonomous", "fedgm", "start")["eta"] == 0.25
+    assert entry(BEST, "autonomous", "fedgm", "current") is None
+    assert entry(BEST, None, "fedgm", None) is None
+    assert entry({}, "fedgm", "fedgm", None) is None
 
 
-def test_the_page_has_the_winner_its_other_seeds_and_its_pictures(tmp_path):
-    jobs = plan.make(file.read(GRID), [], [0], str(tmp_path / "none")).jobs
-    runs = [made(job, 0.3 + 0.01 * job.point) for job in jobs]
-    runs += [made(replace(jobs[9], seed=seed), 0.34 + 0.02 * seed) for seed in (1, 2, 3)]
-    archive.write(tmp_path / "rows" / "fedavg_grid.jsonl", runs)
-    page = tmp_path / "docs" / "grids.md"
-    done = CliRunner().invoke(command, [str(tmp_path / "rows"), "--page", str(page)])
-    assert done.exit_code == 0, done.output
-    text = page.read_text()
-    judged = "38.00 % (36.00 % to 40.00 %, 3 seeds)"
-    row = f"| ideal clients | fedavg | 10 finished | eta 5.0 | 39.00 % | {judged} | - |"
-    assert row in text
-    assert "| fedgm |" not in text  # no run of that grid is stored
-    assert "![heatmap of fedavg_grid](figures/grids/fedavg_grid/heatmap.png)" in text
-    assert (tmp_path / "docs/figures/grids/fedavg_grid/heatmap.png").read_bytes().startswith(b"\x89PNG")
+def test_an_experiment_takes_the_winner_and_a_typed_value_beats_it(tmp_path):
+    words = ["+experiment=fedgm", "profile=tiny"]  # tiny has no winners
+    plain = config.compose(words)
+    stored = config.compose([*words, "+best.fedgm.fedgm={eta:3.5,beta:0.7,nu:0.95}"])
+    assert (plain.algorithm.eta, plain.algorithm.nu) == (2.0, 0.9)
+    assert (stored.algorithm.eta, stored.algorithm.beta, stored.algorithm.nu) == (3.5, 0.7, 0.95)
+    typed = config.compose([*words, "+best.fedgm.fedgm={eta:3.5,beta:0.7,nu:0.95}", "algorithm.eta=1"])
+    assert (typed.algorithm.eta, typed.algorithm.beta) == (1, 0.7)
+    other = config.compose([*words, "+best.fedgm.fedgm={eta:3.5,beta:0.7,nu:0.95}", "winners=null"])
+    assert other.algorithm.eta == 2.0
 
 
-def test_results_without_grids_are_refused(tmp_path):
-    archive.write(tmp_path / "rows.jsonl", [])
-    done = CliRunner().invoke(command, [str(tmp_path / "rows.jsonl"), "--page", str(tmp_path / "p.md")])
-    assert done.exit_code != 0
-    assert not (tmp_path / "p.md").exists()
+@pytest.mark.parametrize(
+    ("experiment", "algorithm", "words"),
+    [
+        (None, {"name": "fedgm", "eta": 3.5}, None),
+        ("fedgm", {"name": "fedgm", "eta": 3.5, "beta": 0.7, "nu": 0.95}, "winner of fedgm_grid on seed 0"),
+        ("fedgm", {"name": "fedgm", "eta": 3.0, "beta": 0.7, "nu": 0.95}, "not a winner of the grid"),
+        ("fedgm", {"name": "fedavg", "eta": 1.0}, "not a winner of the grid"),
+    ],
+)
+def test_a_caption_says_where_the_values_come_from(experiment, algorithm, words):
+    assert origin(BEST, experiment, algorithm, None) == words

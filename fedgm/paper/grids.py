@@ -8,10 +8,12 @@ from statistics import mean
 from fedgm.config import conf_dir
 from fedgm.grid import file, pictures, plan
 from fedgm.grid.display import job_words
+from fedgm.grid.judged import counted
 from fedgm.grid.progress import Results, index
-from fedgm.grid.ranking import Ranked, at_budget, other_seeds, ranking
+from fedgm.grid.ranking import Ranked, other_seeds, ranking
 from fedgm.paper.evidence import stored_records
 from fedgm.paper.plan import CHOOSING
+from fedgm.statistics.budget import best_of
 from fedgm.track.record import RunRecord
 
 CURRENT = "participation=autonomous_current"  # the second reading of Alg. 4
@@ -23,7 +25,7 @@ GRIDS: dict[str, tuple[str, ...]] = {
     "delay 10, current": (f"delay10_fedavg_grid {CURRENT}", f"delay10_fedgm_grid {CURRENT}"),
 }
 HEAD = (
-    "| clients | grid | runs | winner | seed 0 | seeds that judge | best of 10 drawn from it |\n"
+    "| clients | grid | runs | best | seed 0 | seeds that judge | best at FedAvg's budget |\n"
     "|---|---|---|---|---|---|---|\n"
 )
 
@@ -33,11 +35,13 @@ def markdown(stored: Path, images: Path, home: Path) -> str:
     lines, shown = list[str](), list[str]()
     records = stored_records(stored)
     for clients, grids in GRIDS.items():
+        budget = 0
         for grid in grids:
             results = _results(grid, records, stored)
             if results is None or not (ranked := ranking(results)):
                 continue
-            lines.append(_line(clients, results, ranked))
+            budget = budget or len(results.plan.jobs)  # FedAvg's grid comes first
+            lines.append(_line(clients, results, ranked, budget))
             name = grid.replace(f" {CURRENT}", "_current")
             drawn = pictures.draw(results, images / name)
             shown += [f"![{path.stem} of {name}]({path.relative_to(home)})" for path in _wanted(drawn)]
@@ -55,21 +59,33 @@ def _results(grid: str, records: Sequence[RunRecord], home: Path) -> Results | N
     return Results(plan.make(found, words, [CHOOSING], str(home / "none")), index(records))
 
 
-def _line(clients: str, results: Results, ranked: Sequence[Ranked]) -> str:
+WORDS = {"paused": "stopped early", "waiting": "not run"}
+
+
+def _line(clients: str, results: Results, ranked: Sequence[Ranked], budget: int) -> str:
     """How many points ended how, the best of them, and what it is worth on other seeds."""
     counts = Counter(results.state(job) for job in results.plan.jobs)
-    runs = ", ".join(f"{count} {'stopped early' if s == 'paused' else s}" for s, count in counts.items())
-    first = ranked[0]
-    others = list(other_seeds(first, results).values())
-    judged = results.show(mean(others)) if others else "not run"
-    if len(others) > 1:
-        judged += f" ({results.show(min(others))} to {results.show(max(others))}, {len(others)} seeds)"
-    cells = [clients, results.plan.algorithm, runs, job_words(results.plan, first.job)]
-    cells += [results.show(first.score), judged, "-"]
-    if budget := at_budget(results, list(ranked)):
-        low, high = results.show(budget.low), results.show(budget.high)
-        cells[-1] = f"{results.show(budget.mean)} (90 % of draws: {low} to {high})"
-    return f"| {' | '.join(cells)} |\n"
+    runs = ", ".join(f"{count} {WORDS.get(state, state)}" for state, count in counts.items())
+    first, others = ranked[0], list(other_seeds(ranked[0], results).values())
+    judged = "not run"
+    if others:
+        ends = f"{results.show(min(others))} to {results.show(max(others))}"
+        judged = f"{results.show(mean(others))} ({ends}, seeds: {len(others)})"
+    point = job_words(results.plan, first.job) + ("" if "waiting" not in counts else ", so far")
+    cells = [clients, results.plan.algorithm, runs, point, results.show(first.score), judged]
+    return f"| {' | '.join([*cells, _at_budget(results, budget)])} |\n"
+
+
+def _at_budget(results: Results, budget: int) -> str:
+    """The best of a draw of FedAvg's size; points stopped early count with their score so far."""
+    runs = [results.of(job) for job in results.plan.jobs]
+    scores = [counted(run, results.plan.file.metric) for run in runs if run is not None]
+    known = [score for score in scores if score is not None]
+    if len(known) < len(runs) or len(known) <= budget:
+        return "-"
+    found = best_of(known, budget, results.plan.file.goal)
+    ends = f"{results.show(found.low)} to {results.show(found.high)}"
+    return f"best of {budget}: {results.show(found.mean)} (90 % of draws: {ends})"
 
 
 def _wanted(drawn: Sequence[Path]) -> list[Path]:
