@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 from fedgm.track import archive, record, rows, summary
-from fedgm.track.lock import is_alive
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,10 +90,10 @@ def load_runs(output_dir: str | Path = "outputs", config: bool = True) -> "pd.Da
         if not known:
             warn(f"left out, because summary.json is damaged: {path.parent}", stacklevel=2)
             continue
-        if known.get("status") == "running" and not is_alive(path.parent):
-            known["status"] = "killed"  # the same command continues it
+        own = rows.read(path.parent / "metrics.jsonl")
+        known["status"] = record.status_now(path.parent, known, own)
         values = record.configuration(path.parent) if config else {}
-        frames.append(_frame(known, values, rows.read(path.parent / "metrics.jsonl")))
+        frames.append(_frame(known, values, own))
     for run in archive.below(home):
         frames.append(_frame(run.facts, run.config if config else {}, run.evaluations))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
