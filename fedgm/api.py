@@ -69,11 +69,11 @@ def reproduce(
     )
 
 
-def load_model(run: str | Path) -> "pl.LightningModule":
-    """The trained module of a run folder, in evaluation mode."""
+def load_model(run: str | Path, trust: Sequence[str] = ()) -> "pl.LightningModule":
+    """The trained module of a run folder, in evaluation mode; ``trust``: packages to build from."""
     from fedgm.runs.model import load_model as load
 
-    return load(run)
+    return load(run, trust)
 
 
 def load_runs(output_dir: str | Path = "outputs", config: bool = True) -> "pd.DataFrame":

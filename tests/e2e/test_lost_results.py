@@ -5,6 +5,7 @@ import os
 import shutil
 
 import pytest
+from omegaconf import OmegaConf
 
 import fedgm
 from fedgm.config import stored
@@ -193,3 +194,19 @@ def test_a_damaged_summary_is_said_and_the_run_is_done_again(finished, tmp_path,
     assert "starting from round 1" in printed
     assert result(home) == result(finished)
     assert read_summary(home)["status"] == "finished"
+
+
+def test_continuing_builds_nothing_of_what_the_folder_names(paused, finished, tmp_path):
+    home, trap = shutil.copytree(paused, tmp_path / "out"), tmp_path / "trap"
+    path = run_folder(home) / "config.yaml"
+    content = OmegaConf.load(path)
+    for group in ("algorithm", "schedule", "participation", "client", "upload", "task", "model"):
+        content[group] = {"name": group, "_target_": "pathlib.Path.touch", "self": str(trap)}
+    content.data.source = {"_target_": "os.mkdir", "path": str(trap)}
+    content.callbacks = {"name": "x", "x": {"_target_": "os.mkdir", "path": str(trap)}}
+    content.track.loggers = {"x": {"_target_": "os.mkdir", "path": str(trap)}}
+    path.write_text(OmegaConf.to_yaml(content))
+    fedgm.run([*RUN, f"output_dir={home}"])
+    assert not trap.exists()
+    assert result(home) == result(finished)
+    assert str(trap) not in path.read_text()  # the command's own again

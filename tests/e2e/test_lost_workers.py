@@ -44,9 +44,22 @@ def test_a_worker_killed_before_the_others_meet_it_is_not_waited_for(commands, t
     assert commands.run(tmp_path / "out", *RUN, "rounds=3").code == 0
 
 
-@pytest.mark.parametrize("library", ["_multiarray_umath", "libtorch_cpu", "libtorch_python"])
-def test_ctrl_c_while_it_is_importing(tmp_path, library):
-    command = [sys.executable, "run.py", *RUN, f"output_dir={tmp_path}"]
+STARTS = {
+    "run.py": ("run.py", *RUN),
+    "fedgm run": ("-m", "fedgm", "run", *RUN),
+    "fedgm theory": ("-m", "fedgm", "theory", *RUN),
+}
+
+
+@pytest.mark.parametrize(
+    ("start", "library"),
+    [
+        ("run.py", "_multiarray_umath"), ("run.py", "libtorch_cpu"), ("run.py", "libtorch_python"),
+        ("fedgm run", "libtorch_cpu"), ("fedgm theory", "libtorch_cpu"),
+    ],
+)  # fmt: skip
+def test_ctrl_c_while_it_is_importing(tmp_path, start, library):
+    command = [sys.executable, *STARTS[start], f"output_dir={tmp_path}"]
     process = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
