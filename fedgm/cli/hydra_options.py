@@ -1,5 +1,6 @@
 """Hydra's own options, checked before Hydra sees them: it answers a misspelt one with its usage."""
 
+import re
 from argparse import ArgumentError
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -13,7 +14,7 @@ def require_options(words: Sequence[str]) -> None:
 
     parser = get_args_parser()
     parser.exit_on_error = False
-    known = [name for action in parser._actions for name in action.option_strings]
+    known = re.findall(r"--[a-z-]+", parser.format_usage())
     try:
         unknown = parser.parse_known_args(list(words))[1]
     except ArgumentError as error:

@@ -151,7 +151,8 @@ def test_measuring_uses_one_thread_and_gives_the_others_back(tmp_path, monkeypat
     from safetensors.torch import save_file
 
     run = config.validate(config.compose([*TINY, *EQUAL]))
-    save_file(build_module(run, {"num_classes": 10}).state_dict(), tmp_path / "model.safetensors")
+    weights = build_module(run, {"num_classes": 10}).state_dict()
+    save_file({name: each.contiguous() for name, each in weights.items()}, tmp_path / "model.safetensors")
     seen = []
     monkeypatch.setattr(constants, "measure", lambda *given, **more: seen.append(torch.get_num_threads()))
     before = torch.get_num_threads()

@@ -167,7 +167,7 @@ def test_a_number_is_no_part_of_a_part():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--mulitrun"], "--mulitrun: expected one of --help, -h.* Try --multirun"),
+        (["--mulitrun"], "--mulitrun: expected one of --help, --hydra-help.* Try --multirun"),
         (["--zzz=3"], "--zzz: expected one of .* Try --hydra-help"),
         (["--cfg", "jobs"], "invalid choice: 'jobs'.* Try --hydra-help"),
         (["--config-dir"], "expected one argument.* Try --hydra-help"),
