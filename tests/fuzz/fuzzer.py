@@ -192,7 +192,9 @@ def good(command: Command) -> tuple[bytes, list[dict]]:
     return model.read_bytes() if model.exists() else b"", timeless(own)
 
 
-KINDS = ("overrides",) * 6 + ("damage",) * 4 + ("kill", "worker")
+# In turn; the first eight have every kind.
+KINDS = ("overrides", "damage", "overrides", "kill", "worker", "overrides", "damage", "overrides")
+KINDS += ("damage", "overrides", "damage", "overrides")
 
 
 def fuzz(
