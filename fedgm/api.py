@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 from fedgm.track import archive, record, rows, summary
-from fedgm.track.lock import is_alive
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,11 +71,11 @@ def reproduce(
     )  # fmt: skip
 
 
-def load_model(run: str | Path) -> "pl.LightningModule":
-    """The trained module of a run folder, in evaluation mode."""
+def load_model(run: str | Path, trust: Sequence[str] = ()) -> "pl.LightningModule":
+    """The trained module of a run folder, in evaluation mode; ``trust``: packages to build from."""
     from fedgm.runs.model import load_model as load
 
-    return load(run)
+    return load(run, trust)
 
 
 def load_runs(output_dir: str | Path = "outputs", config: bool = True) -> "pd.DataFrame":
@@ -87,20 +86,21 @@ def load_runs(output_dir: str | Path = "outputs", config: bool = True) -> "pd.Da
     """
     import pandas as pd
 
-    home, frames, seen = Path(output_dir), list[pd.DataFrame](), set[Any]()
+    home, frames = Path(output_dir), list[pd.DataFrame]()
+    stored = {run.key: run for run in archive.below(home)}
     for path in sorted(home.rglob("summary.json")):
         known = summary.read(path.parent)
         if not known:
             warn(f"left out, because summary.json is damaged: {path.parent}", stacklevel=2)
             continue
-        if known.get("status") == "running" and not is_alive(path.parent):
-            known["status"] = "killed"  # the same command continues it
-        values = record.configuration(path.parent) if config else {}
-        frames.append(_frame(known, values, rows.read(path.parent / "metrics.jsonl")))
-        seen.add((known.get("hash"), known.get("seed")))
-    for run in archive.below(home):
-        if run.key in seen:
-            continue
+        own = rows.read(path.parent / "metrics.jsonl")
+        known["status"] = record.status_now(path.parent, known, own)
+        key = str(known.get("hash")), int(known.get("seed") or 0)
+        if key in stored and stored[key].is_done and known["status"] not in record.DONE:
+            continue  # the stored one went to its end
+        stored.pop(key, None)
+        frames.append(_frame(known, record.configuration(path.parent) if config else {}, own))
+    for run in stored.values():
         frames.append(_frame(run.facts, run.config if config else {}, run.evaluations))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 

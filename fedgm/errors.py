@@ -37,6 +37,10 @@ class DataError(FedGMError):
     """Data that cannot be fetched, read or split as asked."""
 
 
+class UnfitDataError(RefusedError, DataError):
+    """Data that are there, but not of the kind that was asked for."""
+
+
 class RunLockedError(FedGMError):
     """Another process is working in the run folder."""
 

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from fedgm.client.rule import State
-from fedgm.errors import FedGMError
+from fedgm.errors import FedGMError, RefusedError
 from fedgm.files import DamagedError, make_folder, read_sealed, sealed, write_atomically
 
 
@@ -120,7 +120,7 @@ def require_room(folder: Path, clients: int, bytes_each: int, versions: int) -> 
     need, free = versions * clients * bytes_each, shutil.disk_usage(folder).free
     text = f"{clients:,} client states of {bytes_each / 2**20:.1f} MiB, up to {need / 2**30:.2f} GiB on disk"
     if need > free:
-        raise FedGMError(
+        raise RefusedError(
             f"client: {text}, but {folder} has {free / 2**30:.2f} GiB free. "
             "Try fewer clients.count or rounds, a smaller model, or output_dir on a larger disk"
         )

@@ -10,9 +10,11 @@ import click
 if TYPE_CHECKING:
     from fedgm.dashboard.collect import Collection, Collector, PageRun
 
+    Trust = tuple[str, ...] | None  # packages that splits may be built from; None: no splits
+
 
 @click.command()
-@click.argument("paths", nargs=-1, metavar="DIR...", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, metavar="DIR... [trust=[PACKAGE]]", type=click.Path(path_type=Path))
 @click.option(
     "--out", default="dashboard.html", show_default=True, type=click.Path(path_type=Path), help="The page."
 )
@@ -34,33 +36,38 @@ def command(
 ) -> None:
     """One self-contained page of all runs below DIR... (default: outputs).
 
-    DIR may also be a file of stored results (*.jsonl). The page needs no
-    network and no server: send it to whoever should see it.
+    DIR may also be a file of stored results (*.jsonl). With --partition,
+    trust=[PACKAGE] admits parts from there. The page needs no network
+    and no server: send it to whoever should see it.
     """
+    from fedgm.config.trust import trusted_words
     from fedgm.dashboard.collect import Collector
     from fedgm.errors import RefusedError
 
+    trust = trusted_words(map(str, paths))
+    paths = tuple(path for path in paths if not str(path).startswith("trust="))
     places = list(paths) or [Path("outputs")]
     for place in places:
         if not place.exists():
             raise RefusedError(f"{place}: no such folder or file. Try fedgm dashboard outputs")
     collector = Collector(places)
+    wanted = trust if partition else None
     title = ", ".join(place.resolve().name for place in places)
     if project:
         _save_workspace(project, collector)
     elif serve:
-        _serve(collector, title, port, show, partition)
+        _serve(collector, title, port, show, wanted)
     else:
-        _write(collector, title, out, show, partition)
+        _write(collector, title, out, show, wanted)
 
 
-def _write(collector: "Collector", title: str, out: Path, show: bool, partition: bool) -> None:
+def _write(collector: "Collector", title: str, out: Path, show: bool, trust: "Trust") -> None:
     """The page as a file."""
     from fedgm.dashboard import page, payload
     from fedgm.files import write_atomically
 
     found = collector.collect()
-    text = page.render(payload.build(found, title, lambda run: link(run, out), *_splits(found, partition)))
+    text = page.render(payload.build(found, title, lambda run: link(run, out), *_splits(found, trust)))
     out.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(out, text)
     click.echo(f"{out}: {len(found.runs)} runs, {len(text) / 1e6:.1f} MB")
@@ -79,12 +86,12 @@ def link(run: "PageRun", out: Path) -> str | None:
     )
 
 
-def _serve(collector: "Collector", title: str, port: int, show: bool, partition: bool) -> None:
+def _serve(collector: "Collector", title: str, port: int, show: bool, trust: "Trust") -> None:
     """Until it is interrupted."""
     from fedgm.dashboard.serve import ADDRESS, PayloadSource, make_server
     from fedgm.errors import RefusedError
 
-    splits = _splits(collector.collect(), partition) if partition else ([], [])
+    splits = _splits(collector.collect(), trust) if trust is not None else ([], [])
     try:
         server = make_server(PayloadSource(collector, title, splits), port)
     except OSError as error:
@@ -101,11 +108,11 @@ def _serve(collector: "Collector", title: str, port: int, show: bool, partition:
         server.server_close()
 
 
-def _splits(found: "Collection", wanted: bool) -> tuple[list[dict[str, Any]], list[str]]:
+def _splits(found: "Collection", trust: "Trust") -> tuple[list[dict[str, Any]], list[str]]:
     """Tables of class counts; without the flag nothing is loaded."""
     from fedgm.dashboard.split import splits
 
-    return splits(found) if wanted else ([], [])
+    return splits(found, trust) if trust is not None else ([], [])
 
 
 def _save_workspace(project: str, collector: "Collector") -> None:

@@ -4,23 +4,39 @@ import click
 
 
 @click.command()
-@click.argument("folder", default="outputs")
+@click.argument("words", nargs=-1, metavar="[FOLDER] [trust=[PACKAGE]]")
 @click.option("--filter", "conditions", multiple=True, metavar="KEY=VALUE", help="Only these.")
 @click.option("--project", help="Another project than the one in the configuration.")
-def command(folder: str, conditions: tuple[str, ...], project: str | None) -> None:
-    """Send the runs below FOLDER that are done to W&B; rounds that it has are not sent twice."""
+def command(words: tuple[str, ...], conditions: tuple[str, ...], project: str | None) -> None:
+    """Send the runs below FOLDER that are done to W&B; rounds that it has are not sent twice.
+
+    trust=[PACKAGE] admits runs that were built with parts from there.
+    """
+    from fedgm.config.trust import trusted_words
     from fedgm.errors import FedGMError, RefusedError
     from fedgm.runs.find import find, matching
     from fedgm.runs.sync import send
     from fedgm.track.wandb_run import resolve_mode
 
-    found = matching(find([folder]), conditions)
+    trust = trusted_words(words)
+    places = [word for word in words if not word.startswith("trust=")] or ["outputs"]
+    found = matching(find(places), conditions)
     folders = [run.folder for run in found if run.is_done and run.folder is not None]
     if not folders:
-        raise RefusedError(f"{folder}: no run that is done. Try fedgm list {folder}")
+        raise RefusedError(f"{' '.join(places)}: no run that is done. Try fedgm list {' '.join(places)}")
     if resolve_mode("online") != "online":
         raise RefusedError("no W&B key here. Try `wandb login`, or set WANDB_API_KEY")
+    refused = 0
     for number, home in enumerate(folders, start=1):
-        if not send(home, project):
-            raise FedGMError(f"[{number}/{len(folders)}] {home}: W&B cannot be reached; recorded offline")
-        click.echo(f"[{number}/{len(folders)}] {home}: sent")
+        label = f"[{number}/{len(folders)}] {home}"
+        try:
+            reached = send(home, project, trust)
+        except RefusedError as error:  # the others are sent
+            refused += 1
+            click.echo(f"{label}: {error}", err=True)
+            continue
+        if not reached:
+            raise FedGMError(f"{label}: W&B cannot be reached; recorded offline")
+        click.echo(f"{label}: sent")
+    if refused:
+        raise RefusedError(f"{refused} of {len(folders)} runs were not sent, for the reasons above")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from fedgm.cli.starting import quietly, ready
 from fedgm.errors import RefusedError
 
 if TYPE_CHECKING:  # at run time only once the command runs: --help must not wait for torch
@@ -50,12 +51,14 @@ def command(
     fedgm theory --estimate outputs/multistage/fedgm-.../seed=0
     fedgm theory --estimate RUN trust=[my_package]
     """
+    quietly()
     from rich.console import Console
 
     from fedgm.config import compose, validate
     from fedgm.diagnosis.setting import covered_setting, reports
     from fedgm.theory import render
 
+    ready()
     console = Console()
     config = _stored(estimate, overrides) if estimate else validate(compose(overrides))
     setting, uniform = covered_setting(config)
@@ -74,16 +77,15 @@ def _assumed(constants: dict[str, Any]) -> "Problem":
 
 def _stored(folder: Path, words: tuple[str, ...]) -> "RunConfig":
     """The configuration of a finished run; ``trust=[package]`` admits parts from elsewhere."""
-    from fedgm.config import register, stored, validate
+    from fedgm.config import reopened
     from fedgm.config.trust import trusted_words
 
-    register()
     for name in ("config.yaml", "model.safetensors"):
         if not (folder / name).exists():
             raise RefusedError(
                 f"--estimate {folder}: there is no {name}. Allowed: the folder of a finished run"
             )
-    return validate(stored(folder, trusted_words(words)))
+    return reopened(folder, trusted_words(words))
 
 
 def _measured(console: Any, config: "RunConfig", folder: Path, clients: int) -> "Problem":

@@ -23,18 +23,17 @@ def command(run: Path, trust: tuple[str, ...], rounds: int, out: Path | None) ->
     fedgm timeline outputs/run/fedgm,participation=event-.../seed=0
     fedgm timeline RUN trust=[my_package]    # the run was built with parts from there, and you trust it
     """
-    from fedgm.config import register, stored, validate
+    from fedgm.config import reopened
     from fedgm.config.trust import trusted_words
     from fedgm.figures.timeline import draw_timeline
     from fedgm.job.assemble import build_participation, load_federation
     from fedgm.participation.event import Event
 
-    register()
     if not (run / "config.yaml").exists():
         raise RefusedError(f"{run} is not a run folder: there is no config.yaml. Try outputs/NAME/RUN/seed=0")
     if unknown := [word for word in trust if not word.startswith("trust=")]:
         raise RefusedError(f"{' '.join(unknown)} is not understood. Allowed: trust=[PACKAGE]")
-    config = validate(stored(run, trusted_words(trust)))
+    config = reopened(run, trusted_words(trust))
     scheme = build_participation(config, load_federation(config))
     if not isinstance(scheme, Event):
         name = config.participation["name"]

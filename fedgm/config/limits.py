@@ -15,6 +15,8 @@ STEP = 1e-3  # seconds: a local step through Lightning is never faster
 EVENT = 1e-4  # seconds: a piece of work under the virtual clock is simulated no faster
 LONGEST = 10 * 24 * 3600  # seconds of local steps
 LONGEST_SIMULATION = 3600  # seconds of the virtual clock; a resumed run simulates again
+WORKER = 2**26  # bytes of a process that trains, besides what it shares with the first one
+PER_CORE, FEWEST = 4, 16  # workers; a small machine may still try what a large one does
 COPIES = 6  # of the model: x, d, the client's, its gradient, and the sum in float64
 
 
@@ -23,6 +25,7 @@ def require_possible(config: RunConfig) -> None:
     _require_time(config)
     _require_simulation(config)
     _require_images(config)
+    _require_workers(config)
 
 
 def require_model_fits(config: RunConfig, parameters: int, history: int) -> None:
@@ -30,6 +33,9 @@ def require_model_fits(config: RunConfig, parameters: int, history: int) -> None
     key, value = _largest(config.model, "model", data=config.data.source)
     need = 4 * parameters * COPIES
     _require_memory(need, key, value, f"a model of {parameters:,} parameters", _smaller(value))
+    if (workers := _workers(config)) > 1:
+        what = f"{workers} workers with a model of {parameters:,} parameters"
+        _require_memory(need * workers, "trainer.workers", config.trainer.workers, what, 1)
     kept = min(history, config.rounds)
     key, value = _largest(
         {k: v for k, v in config.participation.items() if k in ("delay", "max_staleness")}, "participation"
@@ -41,6 +47,22 @@ def require_model_fits(config: RunConfig, parameters: int, history: int) -> None
 def memory() -> int:
     """Bytes of this machine's memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _workers(config: RunConfig) -> int:
+    """Processes that this one will fork; torchrun and srun start theirs elsewhere, too."""
+    asked = config.trainer.workers
+    outside = any(name in os.environ for name in ("TORCHELASTIC_RUN_ID", "SLURM_STEP_NUM_TASKS"))
+    return 1 if outside or not isinstance(asked, int) else min(asked, config.clients.per_round)
+
+
+def _require_workers(config: RunConfig) -> None:
+    """More processes than cores only take memory from one another."""
+    workers, cores, key = _workers(config), os.cpu_count() or 1, "trainer.workers"
+    most = max(FEWEST, PER_CORE * cores)
+    allowed = f"at most {most}, with {cores} cores here: {workers} processes would be started"
+    require(workers <= most, key, config.trainer.workers, allowed, f"{key}=auto")
+    _require_memory(workers * WORKER, key, config.trainer.workers, f"{workers} processes", "auto")
 
 
 def _require_time(config: RunConfig) -> None:

@@ -12,6 +12,7 @@ from hydra.utils import get_object, instantiate
 
 from fedgm.config.moved import NOW
 from fedgm.config.protocols import lacks, promised
+from fedgm.config.refusals import near
 from fedgm.errors import ClashError, ConfigError
 
 NOT_PARAMETERS = ("name", "version", "channels_last")  # of the group, unless the target names them itself
@@ -81,7 +82,9 @@ def check_part(node: Mapping[str, Any], key: str, given: set[str] | None = None)
             continue
         where = f"{key}.{name}"
         if name not in names and not open_ended:
-            raise ClashError(where, value, f"{target} takes {', '.join(names)}", f"~{where}")
+            meant = near(name, names)
+            hint = f"{key}.{meant}={value}" if meant else f"~{where}"
+            raise ClashError(where, value, f"{target} takes {', '.join(names)}", hint)
         if name in hints and not fits(value, hints[name]):
             raise ConfigError(where, value, in_words(hints[name]), f"{where}={_example(hints[name])}")
     missing = [

@@ -4,6 +4,7 @@ Parts that are chosen by ``_target_`` (algorithm, schedule, model ...) have no s
 :mod:`fedgm.config.parts` reads the types of their parameters from the target's own signature.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
@@ -237,7 +238,22 @@ class RunConfig:
         require(inside, "name", self.name, "a folder below output_dir", "name=mine")
         at_least("rounds", self.rounds, 1, 70)
         at_least("seed", self.seed, 0, 0)
-        at_least("data.seed", self.data.seed, 0, 0)
+        for key, node in self._seeded():
+            at_least(f"{key}.seed", node.get("seed"), 0, 0)
         at_least("stop_after", self.stop_after, 1, 50)
         for group in PARTS:
             named(f"{group}.name", getattr(self, group))
+
+    def _seeded(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """The nodes that may have a seed of their own; one that is no number is refused by its part."""
+        sampler = self.participation.get("sampler") if isinstance(self.participation, Mapping) else None
+        nodes = {
+            "data": {"seed": self.data.seed},
+            "data.source": self.data.source,
+            "participation": self.participation,
+            "participation.sampler": sampler,
+        }
+        return [
+            (key, node) for key, node in nodes.items()
+            if isinstance(node, Mapping) and isinstance(node.get("seed"), int | float)
+        ]  # fmt: skip

@@ -1,6 +1,5 @@
 """Find the runs below folders and in archives, and say what was left out and why."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -77,7 +76,7 @@ class Collector:
         """The runs of every file of stored results."""
         below = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
         for file in below:
-            if path.is_dir() and not _is_archive(file):
+            if path.is_dir() and not archive.is_archive(file):
                 continue
             state = _stamp(file)
             if self._stored.get(file, (None,))[0] != state or state is None:
@@ -146,18 +145,6 @@ def _histogram(rows: list[Row]) -> list[tuple[float, int]]:
     values = [row.get("cohort/staleness") for row in rows]
     counts = Counter(round(float(value), 2) for value in values if value is not None)
     return sorted(counts.items()) if any(value > 0 for value in counts) else []
-
-
-def _is_archive(file: Path) -> bool:
-    """Whether the first line says so; other files that end with .jsonl are not ours to judge."""
-    if file.name == "metrics.jsonl":
-        return False
-    try:
-        with file.open(errors="replace") as stream:
-            head = json.loads(stream.readline(1_000_000))
-        return isinstance(head, dict) and head.get("format") == archive.FORMAT
-    except (OSError, ValueError):
-        return False
 
 
 def _stamp(file: Path) -> tuple[int, int] | None:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedgm.draws import generator
-from fedgm.errors import DataError, require, require_fits
+from fedgm.errors import UnfitDataError, require, require_fits
 
 if TYPE_CHECKING:
     from fedgm.config import RunConfig
@@ -84,9 +84,9 @@ def checked(dataset: Dataset, origin: str) -> Dataset:
         images: NDArray[Any] = getattr(dataset, f"{split}_images")
         labels: NDArray[Any] = getattr(dataset, f"{split}_labels")
         if len(images) != len(labels) or len(labels) == 0:
-            raise DataError(f"{origin}: {len(images)} {split} images but {len(labels)} labels")
+            raise UnfitDataError(f"{origin}: {len(images)} {split} images but {len(labels)} labels")
         if labels.min() < 0 or labels.max() >= len(dataset.classes):
-            raise DataError(
+            raise UnfitDataError(
                 f"{origin}: {split} labels run from {labels.min()} to {labels.max()}, "
                 f"but there are {len(dataset.classes)} classes, numbered from 0"
             )

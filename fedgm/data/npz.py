@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedgm.data.dataset import Dataset, channel_statistics, checked
-from fedgm.errors import ClashError, ConfigError, DataError
+from fedgm.errors import ClashError, ConfigError, UnfitDataError
 
 KEYS = ("x_train", "y_train", "x_test", "y_test")
 ALLOWED = "a .npz file with x_train, y_train, x_test, y_test (and, if you like, class names as classes)"
@@ -24,7 +24,7 @@ def load(path: str | None) -> Dataset:
     train_images = _images(arrays["x_train"], "x_train", path)
     test_images = _images(arrays["x_test"], "x_test", path)
     if train_images.shape[1:] != test_images.shape[1:]:
-        raise DataError(
+        raise UnfitDataError(
             f"data.path={path}: images of x_train are {train_images.shape[1:]}, "
             f"those of x_test {test_images.shape[1:]}"
         )
@@ -60,7 +60,7 @@ def _images(array: NDArray[Any], key: str, path: str) -> NDArray[np.uint8]:
     if grey.ndim == 4 and grey.shape[-1] not in (1, 3) and grey.shape[1] in (1, 3):
         grey = grey.transpose(0, 2, 3, 1)
     if grey.ndim != 4 or grey.shape[-1] not in (1, 3) or grey.shape[1] != grey.shape[2] or len(grey) == 0:
-        raise DataError(
+        raise UnfitDataError(
             f"data.path={path}: {key} has shape {array.shape}; "
             "allowed are square images as (N, H, W, 3), (N, 3, H, W), (N, H, W, 1), (N, 1, H, W) or (N, H, W)"
         )
@@ -77,7 +77,7 @@ def _to_bytes(array: NDArray[Any], key: str, path: str) -> NDArray[np.uint8]:
         return np.rint(array * 255).astype(np.uint8)
     if array.dtype.kind in "iu" and low >= 0 and high <= 255:
         return array.astype(np.uint8)
-    raise DataError(
+    raise UnfitDataError(
         f"data.path={path}: {key} is {array.dtype} from {low} to {high}; "
         "allowed are integers in 0..255 (best as uint8) or floats in 0..1, not yet normalised"
     )
@@ -86,7 +86,7 @@ def _to_bytes(array: NDArray[Any], key: str, path: str) -> NDArray[np.uint8]:
 def _labels(array: NDArray[Any], key: str, path: str) -> NDArray[np.int64]:
     flat = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
     if flat.ndim != 1 or flat.dtype.kind not in "iu" or len(flat) == 0:
-        raise DataError(
+        raise UnfitDataError(
             f"data.path={path}: {key} is {array.dtype} of shape {array.shape}; allowed are integers "
             "of shape (N,), classes numbered from 0 (not one-hot)"
         )

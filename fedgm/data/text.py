@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fedgm.data.tokens import TokenSet, tokenize
 from fedgm.data.windows import TextFederation, from_run
-from fedgm.errors import ClashError, ConfigError, DataError, require, require_fits
+from fedgm.errors import ClashError, ConfigError, DataError, UnfitDataError, require, require_fits
 
 if TYPE_CHECKING:
     from fedgm.config import RunConfig
@@ -67,7 +67,7 @@ def _folder(folder: Path, pattern: str) -> dict[str, str]:
     texts = {file.relative_to(folder).as_posix(): _read(file) for file in files}
     texts = {name: text for name, text in texts.items() if text.strip()}
     if not texts:
-        raise DataError(
+        raise UnfitDataError(
             f"data.path={folder}: no file below it matches {pattern}. Try data.source.pattern=*.md"
         )
     return texts
@@ -85,7 +85,7 @@ def _read(file: Path) -> str:
     try:
         return file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(
+        raise UnfitDataError(
             f"data.path: {file} is not UTF-8 text ({error.reason} at byte {error.start}).\n"
             f"Convert it: iconv -f latin1 -t utf-8 {file.name} > converted.txt"
         ) from error

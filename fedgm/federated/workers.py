@@ -1,6 +1,7 @@
 """Several workers in one run: each trains its share of the cohort, one all-reduce a round."""
 
 import ctypes
+import math
 import os
 import signal
 import sys
@@ -109,6 +110,8 @@ class ForkLauncher(Launcher):
             if child == 0:
                 _work(rank, parent, function, args, kwargs)
             self._children.append(child)
+        over = threading.Event()
+        threading.Thread(target=self._watch, args=(over,), daemon=True).start()
         try:
             return function(*args, **kwargs)
         except RuntimeError as error:
@@ -116,6 +119,7 @@ class ForkLauncher(Launcher):
                 raise FedGMError(said) from None
             raise
         finally:
+            over.set()
             self._reap()
 
     def kill(self, signum: Any) -> None:
@@ -123,19 +127,39 @@ class ForkLauncher(Launcher):
         for child in self._children:
             os.kill(child, signum)
 
+    def _watch(self, over: threading.Event) -> None:
+        """End the process if a worker ends before all have met: they would be waited for without end.
+
+        The main thread waits inside torch, where no exception reaches it. Once they have met, an exchange
+        with a worker that is gone fails by itself.
+        """
+        since = math.inf
+        while not over.wait(0.1) and not torch.distributed.is_initialized():
+            said = self._ended()
+            since = min(since, time.monotonic()) if said else math.inf
+            if time.monotonic() - since > PATIENCE:
+                print(f"error: {said}", file=sys.stderr, flush=True)
+                os._exit(1)  # the other workers die with it
+
     def _lost_worker(self, error: RuntimeError) -> str:
         """Which worker's end broke the exchange that failed here, in words; empty if none did."""
         deadline = time.monotonic() + PATIENCE
         while is_lost(error) and time.monotonic() < deadline:
-            for rank, child in enumerate(self._children, start=1):
-                ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-                if ended is None or (ended.si_code == os.CLD_EXITED and ended.si_status == LOST):
-                    continue
-                if ended.si_code == os.CLD_EXITED:
-                    return f"worker {rank} failed, for the reason above; the same command continues"
-                memory = " (out of memory?)" if ended.si_status == signal.SIGKILL else ""
-                return f"worker {rank} was killed{memory}; the same command continues"
+            if said := self._ended():
+                return said
             time.sleep(0.02)
+        return ""
+
+    def _ended(self) -> str:
+        """Which worker has ended by itself, and how; empty if all are at work, or have done theirs."""
+        for rank, child in enumerate(self._children, start=1):
+            ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is None or (ended.si_code == os.CLD_EXITED and ended.si_status in (0, LOST)):
+                continue
+            if ended.si_code == os.CLD_EXITED:
+                return f"worker {rank} failed, for the reason above; the same command continues"
+            memory = " (out of memory?)" if ended.si_status == signal.SIGKILL else ""
+            return f"worker {rank} was killed{memory}; the same command continues"
         return ""
 
     def _reap(self) -> None:

@@ -13,6 +13,7 @@ import torch
 from fedgm.client.rule import ClientRule
 from fedgm.client.store import Store
 from fedgm.config import RunConfig
+from fedgm.config.limits import require_model_fits
 from fedgm.config.parts import build, check_part, target_of
 from fedgm.data.clients import ClientData, Evaluation, Source, local_steps
 from fedgm.data.federation import Federation
@@ -27,6 +28,7 @@ from fedgm.job.worker_share import WorkerShare
 from fedgm.lightning import Checkpoint, LightningEnvironment, Logger, MisconfigurationException, pl
 from fedgm.models.pretrained import build_net, require_weights
 from fedgm.models.single import fit_batches
+from fedgm.models.size import parameters
 from fedgm.participation import ClientFacts, Participation
 from fedgm.participation.normalize import NEEDS_UNIFORM_MEAN, effective_steps
 from fedgm.schedule import Plan, Schedule
@@ -37,6 +39,8 @@ from fedgm.tasks import Scoreboard, TaskModule
 from fedgm.track.checkpoint import AtomicCheckpointIO
 from fedgm.upload import UploadRule
 from fedgm.upload.plain import Plain as WholeDelta
+
+COUNTED = ("fedgm.models.", "torchvision.models.")  # built once more, without memory, to know their size
 
 for _name in ("pytorch_lightning", "lightning_fabric", "lightning.fabric"):
     logging.getLogger(_name).setLevel(logging.WARNING)  # their greetings and tips
@@ -149,12 +153,15 @@ def build_module(config: RunConfig, facts: Mapping[str, Any]) -> TaskModule:
     missing = [name for name in task.model_needs if name not in facts]
     allowed = f"data={config.data.name} does not know {', '.join(missing)}, which its model needs"
     require_fits(not missing, "task", config.task["name"], allowed, "a task that fits data, or other data")
+    given = {name: facts[name] for name in task.model_needs}
+    if target_of(config.model, "model").__module__.startswith(COUNTED):
+        require_model_fits(config, parameters(config.model, given), 1)
     where = f"local.optimizers.{local.optimizer}"
     optimizer = partial(build, local.optimizers[local.optimizer], where, kind=torch.optim.Optimizer)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(config.seed, "init"))
-        given = {name: facts[name] for name in task.model_needs}
         net = build_net(config.model, given)
+    require_model_fits(config, sum(p.numel() for p in net.parameters()), 1)
     layout = bool(config.model["channels_last"])
     return build(config.task, "task", net=net, optimizer=optimizer, channels_last=layout)
 

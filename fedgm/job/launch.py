@@ -108,9 +108,7 @@ def _lead(job: "UnfinishedRun") -> RunResult:
         if before.get("status") in summary.DONE:
             summary.require_whole(folder, before)
             return _skip(config, cfg, folder, before, console)
-        if before.get("status") == "paused" and (before.get("rounds_done") or 0) >= (
-            config.stop_after or inf
-        ):
+        if fallback.is_paused_at(folder, before, config.stop_after or inf):
             terminal.closing(console, before, folder)
             return RunResult(folder, before)
         return job.run(before)
@@ -135,8 +133,9 @@ class UnfinishedRun:
         self.log = round_log(self.config, self.cfg, self.folder, self.static["hash"])
         ended = self.static
         try:
-            write_atomically(self.folder / "config.yaml", OmegaConf.to_yaml(self.cfg, resolve=True))
-            summary.write(self.folder, self.static, "running", sync=self.config.checkpoint.sync)
+            sync, text = self.config.checkpoint.sync, OmegaConf.to_yaml(self.cfg, resolve=True)
+            write_atomically(self.folder / "config.yaml", text, sync)
+            summary.write(self.folder, self.static, "running", sync)
             ended = self._train(before)
         except (KeyboardInterrupt, SystemExit):
             ended = self._give_up("stopped", "interrupted; the same command continues it")

@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from fedgm import config
+from fedgm.cli.hydra_options import require_options
 from fedgm.cli.starting import ready
 from fedgm.config.refusals import ERRORS
 from fedgm.errors import FedGMError, RefusedError, RunLockedError
@@ -75,6 +76,11 @@ def _end(error: FedGMError) -> str:
 
 def main() -> None:
     """Compose with Hydra and run; what Hydra refuses is told as we tell it, with exit code 2."""
+    try:
+        require_options(sys.argv[1:])
+    except RefusedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(error.exit_code) from None
     config.register()
     before = os.environ.get(FULL)
     os.environ[FULL] = "1"  # Hydra raises instead of printing

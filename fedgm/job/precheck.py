@@ -1,7 +1,6 @@
 """Everything about a configuration that can be refused before Lightning and the data are loaded."""
 
 import inspect
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,8 @@ from omegaconf import DictConfig
 from fedgm.config import RunConfig, validate
 from fedgm.config.limits import require_model_fits, require_possible
 from fedgm.config.parts import build, check_part, target_of
-from fedgm.errors import ConfigError, FedGMError, require
+from fedgm.config.shape import require_shape
+from fedgm.models.size import parameters
 
 OWN = "fedgm."  # torchvision's models are looked at only once its operators are declared
 
@@ -18,22 +18,7 @@ OWN = "fedgm."  # torchvision's models are looked at only once its operators are
 def require_sound(cfg: DictConfig) -> RunConfig:
     """The typed configuration; schema first, then sizes, then the values of the parts."""
     config = validate(cfg)
-    for group in ("algorithm", "schedule", "participation", "client", "upload", "task", "model"):
-        node = getattr(config, group)
-        ok = isinstance(node, Mapping) and "_target_" in node and "name" in node
-        require(ok, group, node, "an option of this group, with its name and _target_", f"{group}=NAME")
-    ok = isinstance(config.data.source, Mapping)
-    require(ok, "data.source", config.data.source, "keys with a _target_", "data=synthetic")
-    ok = isinstance(config.callbacks, Mapping)
-    require(ok, "callbacks", config.callbacks, "entries with a _target_", "callbacks=none")
-    for name, node in config.callbacks.items():
-        ok = name == "name" or isinstance(node, Mapping)
-        allowed = "keys with a _target_, from which a callback is built"
-        require(ok, f"callbacks.{name}", node, allowed, f"~callbacks.{name}")
-    layout = config.model.get("channels_last")
-    require(
-        isinstance(layout, bool), "model.channels_last", layout, "true or false", "model.channels_last=true"
-    )
+    require_shape(config)
     require_possible(config)
     _require_parts(config)
     return config
@@ -57,21 +42,9 @@ def _require_parts(config: RunConfig) -> None:
 
 
 def _parameters(config: RunConfig) -> int:
-    """The size of the model, built without memory for its weights."""
-    import torch
-
+    """The size of the model; what only the data decides of it is guessed."""
     wanted = inspect.signature(target_of(config.model, "model")).parameters
     classes: Any = config.data.source.get("classes", 10)
     given = {"num_classes": classes, "vocabulary": 256, "block": config.data.source.get("block", 64)}
     known: dict[str, Any] = {k: v for k, v in given.items() if k in wanted and isinstance(v, int)}
-    try:
-        with torch.random.fork_rng(devices=[]), torch.device("meta"):
-            net: Any = build(config.model, "model", **known)
-            return sum(p.numel() for p in net.parameters())
-    except FedGMError:
-        raise
-    except (RuntimeError, OverflowError, MemoryError) as error:  # sizes beyond what a tensor can have
-        reason = str(error).splitlines()[0]
-        raise ConfigError(
-            "model", config.model["name"], f"sizes that exist ({reason})", "model.width=16"
-        ) from None
+    return parameters(config.model, known)

@@ -11,12 +11,12 @@ from omegaconf import DictConfig, OmegaConf
 from fedgm.claims import paper
 from fedgm.claims.run import Window, first_quarter, last_quarter, whole
 from fedgm.config import compose, conf_dir, validate
+from fedgm.config.shape import FIGURE
 from fedgm.errors import ClashError, RefusedError, require
 
 # What is wanted first comes first: `all` takes hours.
 ORDER = ("1ab", "1cd", "2", "5", "6", "9", "4", "7", "3", "8")
 WINDOWS: dict[str, Window] = {"": whole, "first quarter": first_quarter, "last quarter": last_quarter}
-KEYS = ("number", "title", "panels", "metric", "claims", "lines")
 LINE = ("key", "name", "overrides", "grid")
 
 
@@ -96,7 +96,9 @@ def read(experiment: str, overrides: Sequence[str] = ()) -> PaperFigure:
     if node is None:
         raise RefusedError(f"+experiment={experiment} has no figure: to draw. See conf/experiment/outer.yaml")
     for key in node:
-        require(key in KEYS, f"{experiment}: figure.{key}", node[key], ", ".join(KEYS), "title: as the key")
+        require(
+            key in FIGURE, f"{experiment}: figure.{key}", node[key], ", ".join(FIGURE), "title: as the key"
+        )
     for key in ("title", "lines"):
         require(
             bool(node.get(key)), f"{experiment}: figure.{key}", node.get(key), "a value", "see outer.yaml"

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from fedgm.draws import generator
 from fedgm.errors import ConfigError, require
 
+LARGEST = 2**28  # bytes of a file of speeds: thirty million clients
+
 
 @dataclass(frozen=True)
 class Devices:
@@ -71,9 +73,13 @@ class Devices:
 def read_speeds(path: str) -> NDArray[np.float64]:
     """Positive numbers from an ``.npy`` array, or one a line from text or CSV (after a header or not)."""
     try:
+        if not Path(path).is_file():  # a pipe would never end
+            raise OSError("there is no such file")
+        if Path(path).stat().st_size > LARGEST:
+            raise OSError(f"it has more than {LARGEST:,} bytes")
         values = np.load(path, allow_pickle=False) if path.endswith(".npy") else _lines(Path(path))
         numbers = np.asarray(values, np.float64).ravel()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, MemoryError) as error:  # an array can claim any size
         raise _unreadable(path, str(error)) from None
     if len(numbers) == 0 or not (np.isfinite(numbers).all() and numbers.min() > 0):
         raise _unreadable(path, "every speed must be a positive number, and there must be one")

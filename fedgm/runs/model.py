@@ -1,12 +1,12 @@
 """The trained module of a run, from config.yaml and model.safetensors."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from fedgm import config
+from fedgm.config import RunConfig, reopened
 from fedgm.errors import FedGMError, RefusedError
 from fedgm.job import assemble
 from fedgm.lightning import pl
@@ -14,7 +14,7 @@ from fedgm.lightning import pl
 NEEDED, GUESS = "num_classes", 10  # the stored weights say how many there are
 
 
-def load_model(run: str | Path) -> pl.LightningModule:
+def load_model(run: str | Path, trust: Sequence[str] = ()) -> pl.LightningModule:
     """The module of a run that has ended, with its weights, in evaluation mode; no code is unpickled."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
@@ -25,8 +25,7 @@ def load_model(run: str | Path) -> pl.LightningModule:
     weights = folder / "model.safetensors"
     if not weights.exists():
         raise RefusedError(f"{folder}: no model.safetensors, which a run writes at its end. Finish it first")
-    config.register()
-    stored = config.validate(config.stored(folder))
+    stored = reopened(folder, trust)
     try:
         tensors = load_file(weights)
         module = assemble.build_module(stored, _facts(stored))
@@ -40,7 +39,7 @@ def load_model(run: str | Path) -> pl.LightningModule:
     return module
 
 
-def _facts(stored: config.RunConfig) -> Mapping[str, Any]:
+def _facts(stored: RunConfig) -> Mapping[str, Any]:
     """What the data decides of the model; a classifier's data need not be loaded for it."""
     if assemble.task_class(stored).model_needs == (NEEDED,):
         return {NEEDED: GUESS}

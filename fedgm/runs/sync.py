@@ -1,10 +1,11 @@
 """A stored run sent to W&B later: rows, configuration and summary."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 
-def send(folder: Path, project: str | None = None) -> bool:
+def send(folder: Path, project: str | None = None, trust: Sequence[str] = ()) -> bool:
     """Replay one run's rows under its own id; False where the server could not be reached."""
     from omegaconf import OmegaConf
 
@@ -13,7 +14,7 @@ def send(folder: Path, project: str | None = None) -> bool:
     from fedgm.track.wandb_run import WandbRecord
 
     config.register()
-    cfg = config.stored(folder)
+    cfg = config.stored(folder, trust)
     track = config.validate(cfg).track
     track.mode, track.project = "online", project or track.project
     known = summary.read(folder)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 from fedgm.errors import RefusedError
 from fedgm.files import write_atomically
@@ -31,6 +32,8 @@ def read(path: Path) -> list[RunRecord]:
     """The records of one file, or of every ``*.jsonl`` below a folder."""
     if path.is_dir():
         return once(record for file in sorted(path.rglob("*.jsonl")) for record in read(file))
+    if path.exists() and not path.is_file():  # a pipe would never end
+        raise RefusedError(f"{path}: stored results cannot be read (it is no file)")
     try:
         head, *runs = [json.loads(line) for line in path.read_text().splitlines()]
     except (OSError, ValueError, RecursionError) as error:
@@ -48,7 +51,7 @@ def below(path: Path) -> list[RunRecord]:
     """The records of a file, or of those files below a folder that hold stored results."""
     if path.is_file():
         return read(path)
-    return once(run for file in sorted(path.rglob("*.jsonl")) if _is_archive(file) for run in read(file))
+    return once(run for file in sorted(path.rglob("*.jsonl")) if is_archive(file) for run in _readable(file))
 
 
 def once(records: Iterable[RunRecord]) -> list[RunRecord]:
@@ -64,12 +67,24 @@ def _reach(run: RunRecord) -> tuple[bool, int]:
     return run.is_done, 0 if run.is_done else int(run.facts.get("rounds_done") or 0)
 
 
-def _is_archive(path: Path) -> bool:
+def _readable(file: Path) -> list[RunRecord]:
+    """One damaged file among others is left out, with a warning."""
+    try:
+        return read(file)
+    except RefusedError as error:
+        warn(f"left out: {error}", stacklevel=4)
+        return []
+
+
+def is_archive(path: Path) -> bool:
     """Whether the file begins as one does: rows of a run are lines of JSON too. A pipe would never end."""
-    if not path.is_file():
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return FORMAT.encode() in file.read(len(FORMAT) + 50)
+    except OSError:
         return False
-    with path.open("rb") as file:
-        return FORMAT.encode() in file.read(len(FORMAT) + 50)
 
 
 def _most_common(configs: list[dict[str, Any]]) -> dict[str, Any]:

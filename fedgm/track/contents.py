@@ -42,6 +42,8 @@ def _hash(path: Path, pattern: str) -> str | None:
 
 def _content(path: Path) -> str:
     """Read once for all points of a sweep, again when the file has been touched."""
+    if not path.is_file():  # a pipe would never end
+        raise OSError(f"{path} is no file")
     found = path.stat()
     return _read(path.resolve(), (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from fedgm.client.store import ClientStore
 from fedgm.files import DamagedError, digest
-from fedgm.track import rows
+from fedgm.track import rows, summary
 from fedgm.track.checkpoint import checkpoints, past_models, read_checkpoint, read_model, round_of
 
 
@@ -40,6 +40,26 @@ def newest_good(
     elif own:
         notes.append("there is no checkpoint: starting from round 1")
     return None, notes
+
+
+def is_paused_at(folder: Path, before: dict[str, Any], last: float) -> bool:
+    """Whether a paused run has every round until ``last``, with its rows as they were written."""
+    t = before.get("rounds_done") or 0
+    if before.get("status") != "paused" or t < last:
+        return False
+    own = rows.read(folder / "metrics.jsonl")
+    if len(own) < t or not summary.agrees(before, own[:t]):
+        return False
+    try:
+        content = read_checkpoint(folder / "checkpoints" / f"round-{t:06d}.ckpt")
+        _check_shape(content, t)
+    except Exception:
+        return True  # the rows are the result so far; whoever continues looks for another checkpoint
+    try:
+        _check_rows(content, t, own)
+    except DamagedError:
+        return False
+    return True
 
 
 def _check_shape(content: Any, t: int) -> None:

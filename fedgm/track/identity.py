@@ -15,6 +15,7 @@ from typing import Any, cast
 from omegaconf import DictConfig, OmegaConf
 
 from fedgm.config.moved import MOVED
+from fedgm.errors import ConfigError
 from fedgm.track.contents import contents
 
 # What cannot change a bit of a result. Seeds have folders of their own; `paper_*`, `winners` and `best` only
@@ -69,6 +70,7 @@ SEED = -(2**62)  # stands for the run's seed in keys that follow it; no seed may
 
 def identity(cfg: DictConfig) -> str:
     """SHA-256 of all that can change a result, in resolved values."""
+    _require_unmasked(OmegaConf.to_container(cfg, resolve=True))
     values = _resolved(cfg)
     for key in NOT_IDENTITY:
         _pop(values, key)
@@ -107,6 +109,18 @@ def _resolved(cfg: DictConfig) -> dict[str, Any]:
     """All values, the seed masked: keys that follow it must not tell seeds apart."""
     masked = OmegaConf.merge(cfg, {"seed": SEED})
     return cast(dict[str, Any], OmegaConf.to_container(masked, resolve=True))
+
+
+def _require_unmasked(value: Any, key: str = "") -> None:
+    """Refuse the mask where it was typed: the run would have the hash of one whose key follows the seed."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _require_unmasked(inner, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list):
+        for inner in value:
+            _require_unmasked(inner, key)
+    elif str(SEED) in str(number(value)):
+        raise ConfigError(key, value, "any other value: this one stands for the seed", f"{key}=0")
 
 
 def _plain(value: Any, key: str = "") -> Any:

@@ -77,14 +77,20 @@ def with_rows(folder: Path) -> tuple[RunRecord, list[Row]] | None:
     known = summary.read(folder)
     if any(known.get(key) is None for key in ("hash", "seed", "status")):
         return None
-    facts = {key: known.get(key) for key in FACTS}
-    if facts["status"] == "running" and not is_alive(folder):
-        facts["status"] = "killed"  # the same command continues it
     own = rows.read(folder / "metrics.jsonl")
-    if facts["status"] in DONE and facts["rounds_done"] not in (None, len(own)):
-        facts["status"] = "damaged"  # its command says what is missing, and what to type
-    facts["rounds_done"] = len(own)
+    facts = {key: known.get(key) for key in FACTS} | {"rounds_done": len(own)}
+    facts["status"] = status_now(folder, known, own)
     return RunRecord(facts, configuration(folder), _measured(own), folder), own
+
+
+def status_now(folder: Path, known: dict[str, Any], own: list[Row]) -> Any:
+    """The status of a summary, unless the folder shows that it is no longer true."""
+    status = known.get("status")
+    if status == "running" and not is_alive(folder):
+        return "killed"  # the same command continues it
+    if status in DONE and not summary.is_whole(folder, known, own):
+        return "damaged"  # its command says what is missing, and what to type
+    return status
 
 
 def below(output_dir: Path) -> list[RunRecord]:

@@ -2,6 +2,7 @@
 
 import platform
 import subprocess
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -77,28 +78,49 @@ def is_damaged(folder: Path) -> bool:
     return (folder / "summary.json").exists() and not own(folder)
 
 
-def digests(folder: Path) -> dict[str, str]:
+def digests(folder: Path, names: Sequence[str] = RESULTS) -> dict[str, str]:
     """Checksums of a run's results, as far as they are there."""
-    paths = [folder / name for name in RESULTS]
+    paths = [folder / name for name in names]
     return {path.name: digest(path.read_bytes()) for path in paths if path.is_file()}
 
 
 def require_whole(folder: Path, done: dict[str, Any]) -> None:
     """A run that is done has its results: else it is refused, because only the user knows where they went."""
-    now, known = digests(folder), done.get("digests") or {}
-    lost = [name for name in RESULTS if name not in now]
-    lost += [
-        f"{name} (changed)" for name in RESULTS if name in now and known.get(name, now[name]) != now[name]
-    ]
-    count = len(rows.read(folder / "metrics.jsonl"))
-    if not lost and done.get("rounds_done") not in (None, count):
-        lost = [f"metrics.jsonl (changed: it has {count} rows)"]
+    now, own = digests(folder), rows.read(folder / "metrics.jsonl")
+    lost = [name for name in RESULTS if name not in now] or _changed(done, now, own)
+    if not lost and not agrees(done, own):
+        lost = ["summary.json (changed: its results are not those of the rows)"]
     if lost:
         raise FedGMError(
             f"{folder}: the run is {done['status']}, but damaged: {', '.join(lost)} "
             f"{'is' if len(lost) == 1 else 'are'} no longer there as written. "
             "Put it back, or type rerun=true to run it again"
         )
+
+
+def is_whole(folder: Path, done: dict[str, Any], own: list[rows.Row]) -> bool:
+    """The same for readers of many runs: of a model they only see whether it is there."""
+    known = done.get("digests") or {}
+    gone = [name for name in known if not (folder / name).is_file()]
+    return not gone and not _changed(done, digests(folder, RESULTS[:1]), own)
+
+
+def agrees(known: dict[str, Any], own: list[rows.Row]) -> bool:
+    """Whether a summary says what its rows say."""
+    try:
+        found = rows.summarise(own, scoreboard(known))
+    except (KeyError, StopIteration):  # a metric that the rows, or the summary itself, do not have
+        return False
+    return all(found[key] == known.get(key) for key in ("final", "best", "last10"))
+
+
+def _changed(done: dict[str, Any], now: dict[str, str], own: list[rows.Row]) -> list[str]:
+    """Results that are there, but not as the run has written them; older versions kept no checksums."""
+    known = done.get("digests") or {}
+    if changed := [f"{name} (changed)" for name in now if known.get(name, now[name]) != now[name]]:
+        return changed
+    whole = done.get("rounds_done") in (None, len(own))
+    return [] if whole else [f"metrics.jsonl (changed: it has {len(own)} rows)"]
 
 
 def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
@@ -111,7 +133,7 @@ def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what a result depends on, and the instruction set: AVX2 and AVX512 round differently."""
+    """Versions of what a result depends on; the instruction set too: AVX2 and AVX512 round differently."""
     import torch  # readers of summaries do without it
 
     found = {"python": platform.python_version(), "cpu": torch.backends.cpu.get_cpu_capability()}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fedgm.config import TrackConfig
-from fedgm.errors import ClashError
+from fedgm.errors import ClashError, ConfigError
 from fedgm.track.rows import Row
 from fedgm.track.wandb_key import has_key
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import wandb
 
 INIT_TIMEOUT = 15  # seconds; W&B's own 90 are a long silence on a machine without network
+OLD_NAMES = {"dryrun": "offline", "run": "online"}  # W&B still takes them
+KNOWN = ("online", "offline", "disabled", "shared", *OLD_NAMES)  # of WANDB_MODE
 Mode = Literal["online", "offline", "disabled"]
 
 
@@ -27,6 +29,8 @@ def resolve_mode(mode: str) -> Mode:
 
     Online without a key is offline: W&B would show a menu on a terminal and wait.
     """
+    if mode != "disabled":
+        _require_known_mode()
     asked = _asked(mode)
     resolved: Mode = asked if asked in ("offline", "disabled") else "online" if has_key() else "offline"
     if in_sweep_agent() and resolved != "online":
@@ -37,7 +41,15 @@ def resolve_mode(mode: str) -> Mode:
 
 def _asked(mode: str) -> str | None:
     """What the user wants: ``track.mode``, or where that is auto, W&B's own variable."""
-    return os.environ.get("WANDB_MODE") if mode == "auto" else mode
+    variable = os.environ.get("WANDB_MODE")
+    return OLD_NAMES.get(variable or "", variable) if mode == "auto" else mode
+
+
+def _require_known_mode() -> None:
+    """Refuse a value of W&B's variable that W&B would end with a traceback for."""
+    mode = os.environ.get("WANDB_MODE")
+    if mode and mode not in KNOWN:
+        raise ConfigError("WANDB_MODE", mode, f"one of {', '.join(KNOWN)}", "unset WANDB_MODE")
 
 
 class WandbRecord:

@@ -5,12 +5,14 @@ import os
 import shutil
 
 import pytest
+from omegaconf import OmegaConf
 
 import fedgm
 from fedgm.config import stored
 from fedgm.errors import FedGMError
 from fedgm.lightning import pl
-from tests.e2e.commands import TINY, read_summary, result, run_folder
+from fedgm.track import record
+from tests.e2e.commands import TINY, read_summary, result, rows, run_folder, timeless
 
 RUN = (*TINY, "rounds=3", "clients.count=6", "local.unit=steps", "local.epochs=1")
 
@@ -90,6 +92,72 @@ def test_a_finished_run_without_its_results_is_not_done(finished, tmp_path, name
     assert result(home) == result(finished)
 
 
+def changed_row(folder):
+    path = folder / "metrics.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    row = json.loads(lines[-1])
+    path.write_text("".join([*lines[:-1], json.dumps({**row, "test/acc": 0.987}) + "\n"]))
+
+
+def changed_summary(folder):
+    known = json.loads((folder / "summary.json").read_text())
+    known["final"]["test/acc"] = 0.987
+    (folder / "summary.json").write_text(json.dumps(known))
+
+
+def cut_row(folder):
+    path = folder / "metrics.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+
+
+READERS = {
+    "a number changed": changed_row,
+    "no model": lambda folder: (folder / "model.safetensors").unlink(),
+    "a row missing": cut_row,
+}
+
+
+@pytest.mark.parametrize("damage", READERS)
+def test_no_reader_takes_a_damaged_run_for_a_finished_one(finished, tmp_path, damage):
+    home = shutil.copytree(finished, tmp_path / "out")
+    assert record.from_folder(run_folder(home)).status == "finished"
+    READERS[damage](run_folder(home))
+    assert record.from_folder(run_folder(home)).status == "damaged"
+    assert set(fedgm.load_runs(home)["status"]) == {"damaged"}
+
+
+def test_a_summary_whose_numbers_are_not_those_of_the_rows_is_damaged(finished, tmp_path):
+    home = shutil.copytree(finished, tmp_path / "out")
+    changed_summary(run_folder(home))
+    with pytest.raises(FedGMError, match=r"damaged: summary\.json \(changed.*type rerun=true"):
+        fedgm.run([*RUN, f"output_dir={home}"])
+
+
+@pytest.fixture(scope="module")
+def paused(tmp_path_factory):
+    home = tmp_path_factory.mktemp("paused")
+    fedgm.run([*RUN, "stop_after=2", f"output_dir={home}"])
+    return home
+
+
+PAUSED = {
+    "rows emptied": lambda folder: (folder / "metrics.jsonl").write_bytes(b""),
+    "a row changed": changed_row,
+    "a row missing": cut_row,
+    "the summary changed": changed_summary,
+}
+
+
+@pytest.mark.parametrize("damage", PAUSED)
+def test_a_paused_run_without_its_rows_is_not_paused(paused, tmp_path, damage):
+    home = shutil.copytree(paused, tmp_path / "out")
+    PAUSED[damage](run_folder(home))
+    again = fedgm.run([*RUN, "stop_after=2", f"output_dir={home}"])
+    assert (again.status, again.summary["rounds_done"]) == ("paused", 2)
+    assert timeless(rows(home)) == timeless(rows(paused))
+    assert again.summary["final"] == read_summary(paused)["final"]
+
+
 def test_a_finished_run_of_an_older_version_is_done_by_the_number_of_its_rows(finished, tmp_path, capsys):
     home = shutil.copytree(finished, tmp_path / "out")
     known = read_summary(home)
@@ -126,3 +194,19 @@ def test_a_damaged_summary_is_said_and_the_run_is_done_again(finished, tmp_path,
     assert "starting from round 1" in printed
     assert result(home) == result(finished)
     assert read_summary(home)["status"] == "finished"
+
+
+def test_continuing_builds_nothing_of_what_the_folder_names(paused, finished, tmp_path):
+    home, trap = shutil.copytree(paused, tmp_path / "out"), tmp_path / "trap"
+    path = run_folder(home) / "config.yaml"
+    content = OmegaConf.load(path)
+    for group in ("algorithm", "schedule", "participation", "client", "upload", "task", "model"):
+        content[group] = {"name": group, "_target_": "pathlib.Path.touch", "self": str(trap)}
+    content.data.source = {"_target_": "os.mkdir", "path": str(trap)}
+    content.callbacks = {"name": "x", "x": {"_target_": "os.mkdir", "path": str(trap)}}
+    content.track.loggers = {"x": {"_target_": "os.mkdir", "path": str(trap)}}
+    path.write_text(OmegaConf.to_yaml(content))
+    fedgm.run([*RUN, f"output_dir={home}"])
+    assert not trap.exists()
+    assert result(home) == result(finished)
+    assert str(trap) not in path.read_text()  # the command's own again

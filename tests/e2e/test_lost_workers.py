@@ -32,9 +32,34 @@ def test_a_killed_worker_is_named_and_the_run_continues(commands, tmp_path, work
         assert result(tmp_path / "out") == result(tmp_path / "reference")
 
 
-@pytest.mark.parametrize("library", ["_multiarray_umath", "libtorch_cpu", "libtorch_python"])
-def test_ctrl_c_while_it_is_importing(tmp_path, library):
-    command = [sys.executable, "run.py", *RUN, f"output_dir={tmp_path}"]
+@pytest.mark.parametrize("workers", [2, 3])
+def test_a_worker_killed_before_the_others_meet_it_is_not_waited_for(commands, tmp_path, workers):
+    command = commands.start(tmp_path / "out", *RUN, "rounds=3", f"trainer.workers={workers}")
+    command.until(lambda: any(tmp_path.glob("out/*/*/seed=*/summary.json")))  # git has been asked by then
+    command.until(command.children, step=0)
+    os.kill(min(command.children()), signal.SIGKILL)
+    assert command.wait(40) == 1, command.text
+    assert "error: worker 1 was killed (out of memory?); the same command continues\n" in command.text
+    assert "Traceback" not in command.text
+    assert commands.run(tmp_path / "out", *RUN, "rounds=3").code == 0
+
+
+STARTS = {
+    "run.py": ("run.py", *RUN),
+    "fedgm run": ("-m", "fedgm", "run", *RUN),
+    "fedgm theory": ("-m", "fedgm", "theory", *RUN),
+}
+
+
+@pytest.mark.parametrize(
+    ("start", "library"),
+    [
+        ("run.py", "_multiarray_umath"), ("run.py", "libtorch_cpu"), ("run.py", "libtorch_python"),
+        ("fedgm run", "libtorch_cpu"), ("fedgm theory", "libtorch_cpu"),
+    ],
+)  # fmt: skip
+def test_ctrl_c_while_it_is_importing(tmp_path, start, library):
+    command = [sys.executable, *STARTS[start], f"output_dir={tmp_path}"]
     process = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import fedgm
+from fedgm.config import stored
 from fedgm.lightning import pl
 from tests.e2e.commands import TINY, result, rows, run_folder
 
@@ -139,6 +140,7 @@ def test_a_power_cut_after_the_end_keeps_the_result(tmp_path, monkeypatch, never
     fedgm.run([*RUN, f"output_dir={out}"])
     disk.cut(out)
     assert result(out) == never_stopped
+    assert stored(run_folder(out)).rounds == 6  # config.yaml is whole, too
     assert fedgm.run([*RUN, f"output_dir={out}"]).status == "finished"
 
 

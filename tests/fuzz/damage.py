@@ -83,11 +83,17 @@ def noise(draw: random.Random, path: Path, files: list[Path]) -> None:
     path.write_bytes(draw.randbytes(draw.choice((1, 100, 5000))))
 
 
+def pipe(draw: random.Random, path: Path, files: list[Path]) -> None:
+    """Whoever opens it waits."""
+    path.unlink()
+    os.mkfifo(path)
+
+
 def copied(template: Path, home: Path) -> Path:
     shutil.copytree(template, home, symlinks=True)
     return home
 
 
 WAYS = (
-    flip, flip, flip, cut, remove, empty, swap, another, another, folder_instead, link, grown, noise,
+    flip, flip, flip, cut, remove, empty, swap, another, another, folder_instead, link, grown, noise, pipe,
 )  # fmt: skip

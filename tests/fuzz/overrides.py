@@ -16,8 +16,12 @@ SMALL = (
     "local.unit=steps", "local.epochs=1", "checkpoint.sync=false",
 )  # fmt: skip
 # Not touched: where results go, what asks the network, and Hydra's own.
-APART = ("output_dir", "track", "hydra", "winners", "best", "figure", "data.root", "data.path", "name")
-GROUPS = ("algorithm", "schedule", "participation", "client", "upload", "model", "callbacks", "task")
+APART = ("output_dir", "track.mode", "hydra", "winners", "best", "figure", "data.root", "data.path", "name")
+GROUPS = (
+    "algorithm", "schedule", "participation", "client", "upload", "model", "callbacks", "task", "data",
+    "profile", "trainer", "track",
+)  # fmt: skip
+FETCHED = ("cifar10", "shakespeare")  # data that would be asked of the network
 VALUES = {
     "number": ("-1", "0", "1", "2", "3", "5", "1000000000", "1000000000000", "9223372036854775808", "1e30"),
     "real": ("0.5", "-0.5", "0.9999999", "1e-300", "1e300", "1e400", "nan", "inf", "-inf", "0.0", "1.0"),
@@ -35,6 +39,8 @@ def random_words(draw: random.Random) -> list[str]:
     known = [*_plain_keys(), *(key for word in chosen for key in _own_keys(word) * 8)]
     free = [key for key in known if not any(key == name or key.startswith(f"{name}.") for name in APART)]
     words = [value_word(draw, free) for _ in range(draw.choice((1, 1, 2)))]
+    if any("profile" in word for word in chosen):  # other profiles bring data that would be fetched
+        chosen.append("data=synthetic")
     return [*chosen, *[spoiled(draw, word) if draw.random() < 0.25 else word for word in words]]
 
 
@@ -53,7 +59,7 @@ def _own_keys(word: str) -> list[str]:
 
 def group_word(draw: random.Random) -> str:
     group = draw.choice(GROUPS)
-    options = sorted(path.stem for path in (conf_dir() / group).glob("*.yaml"))
+    options = sorted(path.stem for path in (conf_dir() / group).glob("*.yaml") if path.stem not in FETCHED)
     word = f"{group}={draw.choice(options)}"
     return spoiled(draw, word) if draw.random() < 0.15 else word
 

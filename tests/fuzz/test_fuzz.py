@@ -1,13 +1,17 @@
 """The fuzzer and the kills as tests: half a minute of them in `make test`, all in `make test-all`."""
 
+import time
+
 import pytest
 
+from tests.conftest import SHOWN
 from tests.e2e.commands import Commands
-from tests.fuzz.fuzzer import Fuzzer, cases_of, fuzz
+from tests.fuzz.fuzzer import KINDS, Fuzzer, cases_of, fuzz, told
 from tests.fuzz.kills import storm
 
-QUICK, ALL, KILLS = 40, 1000, 100
-SECONDS = 30  # of the quick part, however slow the machine
+QUICK, LEAST, HALF, KILLS = 40, 8, 500, 100
+SECONDS = 30  # of the quick part, once every kind of case was tried
+HOUR = 3600  # for each half of the thousand: two cores run them side by side
 
 
 @pytest.fixture(scope="module")
@@ -17,20 +21,33 @@ def commands():
     starter.close()
 
 
-@pytest.mark.parametrize(
-    ("count", "seconds"),
-    [(QUICK, SECONDS), pytest.param(ALL, float("inf"), marks=pytest.mark.slow)],
-)
-def test_every_case_ends_well_or_as_a_refusal(commands, tmp_path, capsys, count, seconds):
-    counts, findings = fuzz(Fuzzer(commands, tmp_path), cases_of(count, count), seconds)
-    with capsys.disabled():
-        print(f"\n{sum(counts.values())} cases: {dict(sorted(counts.items()))}")
+def counted(commands, home, cases, seconds, record_property):
+    begun = time.monotonic()
+    counts, findings = fuzz(Fuzzer(commands, home), cases, seconds, least=LEAST)
+    record_property(SHOWN, f"fuzzer: {told(counts, findings, time.monotonic() - begun)}")
     assert not findings, "\n".join(findings)
-    assert counts
+    return counts
+
+
+def test_some_cases_of_every_kind_end_well_or_as_a_refusal(commands, tmp_path, record_property):
+    counts = counted(commands, tmp_path, cases_of(QUICK, QUICK), SECONDS, record_property)
+    assert sum(counts.values()) >= LEAST
+    assert {name.partition(":")[0] for name in counts} == set(KINDS)
 
 
 @pytest.mark.slow
-def test_a_hundred_kills_change_no_byte(commands, tmp_path):
+@pytest.mark.parametrize("half", [0, 1])
+def test_a_thousand_cases_within_an_hour(commands, tmp_path, record_property, half):
+    cases = cases_of(2 * HALF, 2 * HALF)[half::2]
+    counts = counted(commands, tmp_path, cases, HOUR, record_property)
+    assert sum(counts.values()) == HALF, "the hour was over before"
+
+
+@pytest.mark.slow
+def test_a_hundred_kills_change_no_byte(commands, tmp_path, record_property):
+    begun = time.monotonic()
     met = storm(commands, tmp_path, KILLS, seed=0)
+    seconds = time.monotonic() - begun
+    record_property(SHOWN, f"kill -9: {sum(met.values())} byte-equal, {seconds:.0f} s: {dict(met)}")
     assert sum(met.values()) >= KILLS
     assert set(met) == {"one worker", "two workers", "event", "states", "kept optimiser", "sweep"}

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from fedgm.client.store import ClientStore, require_room
-from fedgm.errors import ConfigError, FedGMError
+from fedgm.errors import ConfigError, RefusedError
 from fedgm.job import assemble
 from fedgm.participation.normalize import effective_steps
 from tests.paper.convex import configured, fit, linear, local, rounds
@@ -201,5 +201,5 @@ def test_a_state_is_the_newest_before_the_round_and_old_ones_go(tmp_path):
 
 def test_states_that_cannot_fit_are_refused_with_the_estimate(tmp_path):
     assert "5 client states of 4.0 MiB" in require_room(tmp_path, 5, 4 * 2**20, versions=4)
-    with pytest.raises(FedGMError, match=r"1,000,000 client states.*GiB free.*clients\.count"):
+    with pytest.raises(RefusedError, match=r"1,000,000 client states.*GiB free.*clients\.count"):
         require_room(tmp_path, 10**6, 2**30, versions=1)

@@ -9,6 +9,7 @@ from fedgm import config
 from fedgm.cli import group as cli
 from fedgm.diagnosis import constants
 from fedgm.diagnosis import setting as diagnosis
+from fedgm.job.assemble import build_module
 from fedgm.participation import ClientTask
 from fedgm.theory import theorem2, theorem3
 from tests.paper.theorems import PROBLEM
@@ -146,12 +147,19 @@ def test_the_corollary_needs_the_largest_difference():
     assert theory(*biased, "--sigma-max", "0.5").exit_code == 2  # below sigma_g = 1
 
 
-def test_measuring_uses_one_thread_and_gives_the_others_back():
+def test_measuring_uses_one_thread_and_gives_the_others_back(tmp_path, monkeypatch):
+    from safetensors.torch import save_file
+
+    run = config.validate(config.compose([*TINY, *EQUAL]))
+    weights = build_module(run, {"num_classes": 10}).state_dict()
+    save_file({name: each.contiguous() for name, each in weights.items()}, tmp_path / "model.safetensors")
+    seen = []
+    monkeypatch.setattr(constants, "measure", lambda *given, **more: seen.append(torch.get_num_threads()))
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        with constants._one_thread():
-            assert torch.get_num_threads() == 1
+        constants.estimate_run(run, tmp_path, 2)
+        assert seen == [1]
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

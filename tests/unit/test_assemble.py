@@ -44,3 +44,10 @@ def test_a_task_without_its_two_methods_is_refused():
     run = config.validate(config.compose(["profile=tiny", "task._target_=fedgm.tasks.TaskModule"]))
     with pytest.raises(ConfigError, match=r"task\._target_=fedgm\.tasks\.TaskModule: .* and sums"):
         assemble.task_class(run)
+
+
+@pytest.mark.parametrize("word", ["+model.width_mult=100000", "+model.width_mult=1e9"])
+def test_a_library_model_that_fits_nowhere_is_refused_before_it_is_built(word):
+    run = config.validate(config.compose(["profile=tiny", "model=mobilenet", word]))
+    with pytest.raises(ConfigError, match="model"):
+        assemble.build_module(run, {"num_classes": 10})

@@ -3,6 +3,7 @@
 import pytest
 
 from fedgm import config
+from fedgm.errors import ConfigError
 from fedgm.track import identity
 
 HASHES: dict[str, str] = {
@@ -62,8 +63,23 @@ def test_a_rule_with_new_arithmetic_has_a_version_of_its_own():
 def test_a_fixed_split_seed_is_not_taken_for_the_runs_own():
     follows, fixed = config.compose(["seed=3"]), config.compose(["seed=3", "data.seed=3"])
     assert identity.identity(follows) != identity.identity(fixed)
-    with pytest.raises(Exception, match=r"data\.seed=-1"):
-        config.validate(config.compose(["data.seed=-1"]))
+
+
+SEEDS = ("data.seed", "data.source.seed", "participation.seed", "participation.sampler.seed")
+
+
+@pytest.mark.parametrize("key", SEEDS)
+def test_no_seed_of_a_part_is_negative(key):
+    with pytest.raises(ConfigError, match=rf"{key}=-1: expected a number of at least 0"):
+        config.validate(config.compose(["data=synthetic", f"{key}=-1"]))
+
+
+@pytest.mark.parametrize(
+    "word", [f"participation.seed={identity.SEED}", f"algorithm.eta={float(identity.SEED)}"]
+)
+def test_the_mask_of_the_seed_cannot_be_typed(word):
+    with pytest.raises(ConfigError, match="stands for the seed"):
+        identity.identity(config.compose(["seed=7", word]))
 
 
 def mark(*words: str) -> str:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fedgm.data import npz
-from fedgm.errors import ConfigError, DataError
+from fedgm.errors import ConfigError, RefusedError
 
 RNG = np.random.default_rng(0)
 PIXELS = RNG.integers(0, 256, (12, 6, 6, 3), dtype=np.uint8)
@@ -73,7 +73,7 @@ def test_class_names_are_read(tmp_path):
     ],
 )
 def test_what_does_not_fit_is_named(tmp_path, changes, said):
-    with pytest.raises((ConfigError, DataError), match=said) as caught:
+    with pytest.raises(RefusedError, match=said) as caught:
         npz.load(written(tmp_path, **changes))
     assert "data.path=" in str(caught.value)
 

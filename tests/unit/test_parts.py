@@ -75,7 +75,7 @@ def test_an_unknown_target_is_named(name):
 
 def test_an_unknown_parameter_is_named_with_those_that_exist():
     error = refusal(node(rat=1))
-    assert (error.key, error.value, error.hint) == ("part.rat", 1, "~part.rat")
+    assert (error.key, error.value, error.hint) == ("part.rat", 1, "part.rate=1")
     assert "takes rate, count, on, kind, etas, limit, label" in error.allowed
 
 

@@ -2,15 +2,17 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from fedgm.cli.group import main
+from fedgm.cli.hydra_options import require_options
 from fedgm.config import compose, limits
 from fedgm.config.refusals import near
-from fedgm.errors import ConfigError
+from fedgm.errors import ConfigError, RefusedError
 from fedgm.job.precheck import require_sound
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +45,12 @@ WRONG = {
     "hydra.foo=3": ("hydra.foo", "Hydra's own", "--cfg hydra, which prints all of them"),
     "rounds=${nothing}": ("rounds", "'nothing' not found", "another rounds"),
     "algorithm.beta=high": ("algorithm.beta", "a number", "algorithm.beta=0.9"),
+    "+algorithm.bta=0.9": ("algorithm.bta", "takes eta, beta", "algorithm.beta=0.9"),
+    "+algorithm.zzz=3": ("algorithm.zzz", "takes eta, beta", "~algorithm.zzz"),
+    "+track.loggers.x=3": ("track.loggers.x", "from which a logger is built", "track=csv"),
+    "+figure.x=1": ("figure.x", "a key of figure (claims", "--cfg job, which prints all keys"),
+    "+figure.titel=a": ("figure.titel", "a key of figure (claims", "figure.title=a"),
+    "+best.x=1": ("best.x", "the winner of each algorithm", "~best.x"),
     "model=null": ("model", "the name of an option", "--help"),
 }
 
@@ -154,3 +162,49 @@ def test_it_is_answered_before_anything_slow_is_imported(words, late):
 def test_a_number_is_no_part_of_a_part():
     with pytest.raises(ConfigError, match=r"participation\.sampler=1000: expected a Sampler by its _target_"):
         require_sound(compose(["profile=tiny", "participation.sampler=1_000"]))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--mulitrun"], "--mulitrun: expected one of --help, --hydra-help.* Try --multirun"),
+        (["--zzz=3"], "--zzz: expected one of .* Try --hydra-help"),
+        (["--cfg", "jobs"], "invalid choice: 'jobs'.* Try --hydra-help"),
+        (["--config-dir"], "expected one argument.* Try --hydra-help"),
+        (["rounds=1", "-m", "seed=1"], "seed=1: expected all key=value words side by side"),
+    ],
+)
+def test_an_option_that_hydra_does_not_have(words, said):
+    with pytest.raises(RefusedError, match=said):
+        require_options(words)
+
+
+def test_options_that_hydra_has_pass():
+    for words in (["-m", "seed=1,2"], ["a=1", "b=2", "--cfg", "job"], ["--config-dir", "x", "--multi"], []):
+        require_options(words)
+
+
+def test_a_misspelt_option_ends_as_every_refusal():
+    result = CliRunner().invoke(main, ["run", "--mulitrun"])
+    assert result.exit_code == 2
+    assert result.output.startswith("error: --mulitrun: expected one of")
+
+
+def test_more_workers_than_a_machine_can_have_are_refused(monkeypatch):
+    words = ["profile=tiny", "trainer.workers=100000", "clients.per_round=100"]
+    monkeypatch.setattr(limits.os, "cpu_count", lambda: 2)
+    with pytest.raises(ConfigError, match=r"trainer\.workers=100000: expected at most 16, with 2 cores"):
+        require_sound(compose(words))
+    require_sound(compose([*words, "clients.per_round=3"]))  # never idle workers
+    monkeypatch.setattr(limits.os, "cpu_count", lambda: 1000)
+    monkeypatch.setattr(limits, "memory", lambda: 2**32)
+    with pytest.raises(ConfigError, match=r"trainer\.workers=100000: .*100 processes take 6.25 GiB"):
+        require_sound(compose(words))
+
+
+def test_a_model_that_fits_once_need_not_fit_for_every_worker(monkeypatch):
+    config = require_sound(compose(["profile=tiny", "trainer.workers=4", "clients.per_round=5"]))
+    monkeypatch.setattr(limits, "memory", lambda: 60 * 10**6)
+    limits.require_model_fits(replace(config, trainer=replace(config.trainer, workers=1)), 10**6, 1)
+    with pytest.raises(ConfigError, match=r"trainer\.workers=4: .*4 workers with a model of 1,000,000"):
+        limits.require_model_fits(config, 10**6, 1)

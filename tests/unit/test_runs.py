@@ -35,6 +35,7 @@ def copy(trained, home, seed=0, mark="a", status="finished", values=None, **conf
     facts = json.loads((folder / "summary.json").read_text())
     facts |= {"hash": mark * 8, "seed": seed, "status": status}
     facts["algorithm"] = config.get("algorithm.name", "fedgm")
+    del facts["digests"]  # of the rows that are replaced below
     text = (folder / "config.yaml").read_text()
     for key, value in config.items():
         group, last = key.split(".")

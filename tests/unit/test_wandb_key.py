@@ -91,3 +91,18 @@ def test_online_without_a_key_is_offline_and_refused_inside_an_agent(monkeypatch
     monkeypatch.setenv("WANDB_SWEEP_ID", "abc")
     with pytest.raises(ConfigError, match="inside a sweep agent"):
         resolve_mode("online")
+
+
+@pytest.mark.parametrize("mode", ["auto", "online", "offline"])
+def test_a_mode_that_wandb_does_not_have_is_refused(monkeypatch, mode):
+    monkeypatch.setenv("WANDB_MODE", "banana")
+    with pytest.raises(ConfigError, match="WANDB_MODE=banana: expected one of online, offline, disabled"):
+        resolve_mode(mode)
+    assert resolve_mode("disabled") == "disabled"
+
+
+@pytest.mark.parametrize(("variable", "mode"), [("dryrun", "offline"), ("run", "online"), ("", "online")])
+def test_the_older_names_of_modes(monkeypatch, variable, mode):
+    monkeypatch.setenv("WANDB_API_KEY", KEY)
+    monkeypatch.setenv("WANDB_MODE", variable)
+    assert resolve_mode("auto") == mode
