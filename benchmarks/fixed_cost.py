@@ -23,17 +23,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.logistic import TINY
 from benchmarks.processes import pss
 from fedgm.config import compose
 from fedgm.job.launch import execute
 from fedgm.lightning import pl
 
-RUN = [
-    "profile=tiny", "track.mode=disabled", "trainer.workers=1", "data.partition=virtual",
-    "data.client_samples=2", "data.train_samples=2000", "data.test_samples=20", "eval.train_samples=20",
-    "local.epochs=1", "eval.every=1000", "model=cnn", "model._target_=benchmarks.logistic.logistic",
-    "model.channels_last=false",
-]  # fmt: skip
 CASES = [(100, "false"), (100, "true"), (10_000, "false"), (1_000_000, "false"), (1_000_000, "true")]
 WARM = 10
 Turn = dict[str, Any]
@@ -59,7 +54,13 @@ def run(clients: int, sync: str, rounds: int) -> Turn:
     """Seconds from round to round, wall and CPU; everything a round does is in it."""
     clock = Clock()
     with tempfile.TemporaryDirectory() as home:
-        words = [*RUN, f"rounds={rounds}", f"clients.count={clients}", f"checkpoint.sync={sync}"]
+        words = [
+            *TINY,
+            "trainer.workers=1",
+            f"rounds={rounds}",
+            f"clients.count={clients}",
+            f"checkpoint.sync={sync}",
+        ]
         words.append(f"output_dir={home}")
         execute(compose(words), words, Console(file=StringIO()), callbacks=[clock])
     wall, cpu = ([b - a for a, b in pairwise(times[WARM:])] for times in (clock.wall, clock.cpu))
