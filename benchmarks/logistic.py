@@ -1,4 +1,4 @@
-"""The smallest clients: logistic regression on two images of 8x8 pixels, so that a round costs little else."""
+"""The smallest clients: logistic regression on two 8x8 images, so that a round costs little else."""
 
 from torch import nn
 
