@@ -14,6 +14,8 @@ with deferred("torchvision", "matplotlib"):  # for metrics of torchmetrics that 
 from pytorch_lightning.callbacks import Checkpoint  # noqa: E402
 from pytorch_lightning.loggers import Logger, MLFlowLogger  # noqa: E402
 from pytorch_lightning.loops.fit_loop import _FitLoop as FitLoop  # noqa: E402
+from pytorch_lightning.loops.loop import _Loop as Loop  # noqa: E402
+from pytorch_lightning.loops.progress import _BaseProgress as Progress  # noqa: E402
 from pytorch_lightning.plugins.environments import (  # noqa: E402
     ClusterEnvironment,
     LightningEnvironment,
@@ -38,9 +40,11 @@ __all__ = [
     "Launcher",
     "LightningEnvironment",
     "Logger",
+    "Loop",
     "MLFlowLogger",
     "MisconfigurationException",
     "Precision",
+    "Progress",
     "SLURMEnvironment",
     "SingleDeviceStrategy",
     "TorchCheckpointIO",

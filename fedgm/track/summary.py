@@ -111,7 +111,7 @@ def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what a result depends on, and torch's instruction set: AVX2 and AVX512 round differently."""
+    """Versions of what a result depends on; also of torch's CPU code: AVX2 and AVX512 round differently."""
     import torch  # readers of summaries do without it
 
     found = {"python": platform.python_version(), "cpu": torch.backends.cpu.get_cpu_capability()}
