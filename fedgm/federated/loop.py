@@ -24,7 +24,7 @@ from fedgm.client.history import History
 from fedgm.client.rule import State
 from fedgm.client.store import MemoryStore
 from fedgm.client.weights import FlatWeights, Snapshot, is_finite
-from fedgm.data.clients import ClientData
+from fedgm.data.clients import ClientData, bring
 from fedgm.errors import FedGMError
 from fedgm.federated.cohort import ClientParts, Cohort, CohortTrainer, RoundSettings
 from fedgm.federated.events import ServerUpdate, fire
@@ -89,6 +89,7 @@ class FederatedLoop(FitLoop):
         """Measure x_0 before the first round of a fresh run."""
         self._require_supported()
         super().on_run_start()
+        bring(self.data, self.trainer.strategy.root_device)
         self.weights = FlatWeights(self.module)
         for model, shared in self._past:
             self.history.push(model, shared)
