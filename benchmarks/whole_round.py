@@ -31,8 +31,8 @@ from fedgm.job.launch import execute
 from fedgm.process.memory import kept
 
 ROUNDS = 7  # the first warms up
-# depth, width, side, batch; the last one has 2.8 million weights
-CASES: list[Point] = [(14, 24, 16, 20), (20, 16, 16, 10), (14, 16, 32, 16), (8, 96, 16, 20)]
+# depth, width, side, batch; the last one has 1.9 million weights, a size that neither fit has
+CASES: list[Point] = [(14, 24, 16, 20), (20, 16, 16, 10), (14, 16, 32, 16), (8, 80, 16, 20)]
 PAGE = Path("docs/scale.md")
 
 
