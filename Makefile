@@ -30,17 +30,19 @@ lint: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.sitting --page
-	$(BIN)/python -m benchmarks.fixed_cost
-	$(BIN)/python -m benchmarks.server_share
-	$(BIN)/python -m benchmarks.cost_model
-	$(BIN)/python -m benchmarks.whole_round
+	$(BIN)/python -m benchmarks.fixed_cost --page
+	$(BIN)/python -m benchmarks.server_share --page
+	$(BIN)/python -m benchmarks.whole_round --page
+	$(BIN)/python -m benchmarks.side_by_side --page
 	$(BIN)/python -m benchmarks.round_cost
 	$(BIN)/python -m benchmarks.event_scale
+	$(BIN)/python -m benchmarks.targets
 
 # Flower and pfl-research beside ours, each in a venv of its own; nothing else installs them.
 bench-peers: $(VENV)/.installed-dev $(FLOWER)/.installed $(PFL)/.installed
 	FLOWER=$(FLOWER) PFL=$(PFL) $(BIN)/python -m benchmarks.beside_peers --page
-	FLOWER=$(FLOWER) $(BIN)/python -m benchmarks.start
+	FLOWER=$(FLOWER) $(BIN)/python -m benchmarks.start --page
+	$(BIN)/python -m benchmarks.targets
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -1,10 +1,11 @@
 """Flower and pfl-research beside ours and the bare loop, on the same clients; `make bench-peers` runs it.
 
-    python -m benchmarks.beside_peers [--works W1 W2 small] [--rounds 5] [--repeats 3] [--page]
+    python -m benchmarks.beside_peers [--works W1 W2 small tiny] [--rounds 5] [--repeats 3] [--page]
 
 Every turn is a process of its own, from its start over ROUNDS rounds to its end; the variants take turns.
 Shown are medians over turns, with ranges: the throughput of a turn without its first round, the most memory
-that its processes were seen with after a round (PSS), and the seconds to its first finished round.
+that its processes were seen with after a round (PSS), and the seconds to its first finished round. Of the
+tiny clients it is the time of a round: what a round costs whatever is trained.
 """
 
 import argparse
@@ -17,20 +18,23 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from threading import Timer
 from typing import Any
 
 import numpy as np
 
-from benchmarks.page import put
+from benchmarks.page import keep, kept, put, rows, spread, taken, when
 from benchmarks.peers.given import write
 from benchmarks.processes import descendants, pss
-from benchmarks.workload import BATCH, EPOCHS, LR, work
+from benchmarks.workload import LR, work
 
-VARIANTS = ("bare", "ours, 2 workers", "Flower", "pfl")
+WORKS = ("W1", "W2", "small", "tiny")
+VARIANTS = ("bare", "loader", "ours, 1 worker", "ours, 2 workers", "Flower", "pfl")
+TINY_ROUNDS = 30  # of a turn with tiny clients, at least
 PATIENCE = 900  # seconds of a turn
-COLUMNS = ("per_second", "pss", "first")
+COLUMNS = ("per_second", "pss", "first", "round")
 
 
 def command(variant: str, name: str, path: str, rounds: int) -> list[str]:
@@ -38,9 +42,12 @@ def command(variant: str, name: str, path: str, rounds: int) -> list[str]:
     flower, pfl = (os.environ.get(key, f".venv-{key.lower()}") for key in ("FLOWER", "PFL"))
     told = [path, str(rounds)]
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    own = [sys.executable, "-m", "benchmarks.own_rounds", name, str(rounds)]
     return {
         "bare": [sys.executable, "-m", "benchmarks.peers.bare", *told],
-        "ours, 2 workers": [sys.executable, "-m", "benchmarks.own_rounds", name, str(rounds), "2"],
+        "loader": [sys.executable, "-m", "benchmarks.peers.loader", *told],
+        "ours, 1 worker": [*own, "1"],
+        "ours, 2 workers": [*own, "2"],
         "Flower": [f"{flower}/bin/python", "-m", "benchmarks.peers.flower", *told],
         "pfl": [f"{pfl}/bin/python", *torchrun, "-m", "benchmarks.peers.pfl_research", *told],
     }[variant]
@@ -57,7 +64,7 @@ def prepare(name: str, rounds: int, path: Path) -> None:
         "ends": np.cumsum([len(part) for part in parts]),
         "cohorts": np.array([found.cohort(t) for t in range(1, rounds + 1)]),
     }
-    write(path, arrays, {"name": name, "epochs": EPOCHS, "batch": BATCH, "lr": LR})
+    write(path, arrays, {"name": name, "epochs": found.amount, "batch": found.batch, "lr": LR})
 
 
 def turn(words: list[str], rounds: int) -> dict[str, float]:
@@ -91,6 +98,7 @@ def turn(words: list[str], rounds: int) -> dict[str, float]:
         "per_second": samples / (told[-1]["at"] - told[0]["at"]),
         "pss": most,
         "first": told[0]["at"] - started,
+        "round": statistics.median(b["at"] - a["at"] for a, b in pairwise(told)),
     }
 
 
@@ -112,6 +120,7 @@ def killed(*pids: int) -> None:
 
 def sit(name: str, rounds: int, repeats: int) -> dict[str, Any]:
     """Turns of all variants, one after another, again and again."""
+    stamp, what = taken(), work(name).words
     found: dict[str, list[dict[str, float]]] = {variant: [] for variant in VARIANTS}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "work.npz"
@@ -119,51 +128,59 @@ def sit(name: str, rounds: int, repeats: int) -> dict[str, Any]:
         for _ in range(repeats):
             for variant in VARIANTS:
                 found[variant].append(turn(command(variant, name, str(path), rounds), rounds))
-                print(name, variant, {k: round(v, 1) for k, v in found[variant][-1].items()}, flush=True)
-    return {v: {c: [one[c] for one in turns] for c in COLUMNS} for v, turns in found.items()}
+                print(name, variant, {k: round(v, 3) for k, v in found[variant][-1].items()}, flush=True)
+    results = {v: {c: [one[c] for one in turns] for c in COLUMNS} for v, turns in found.items()}
+    return {"taken": stamp, "work": f"{what}, {repeats} turns of {rounds} rounds", "variants": results}
 
 
 def table(results: dict[str, Any]) -> str:
     """Medians and ranges; ours against each."""
-    lines = [
-        "| work | variant | samples per second | ours against it | PSS, MB | start to first round, s |",
-        "|---|---|---|---|---|---|",
-    ]
-    for name, variants in results.items():
-        own = statistics.median(variants["ours, 2 workers"]["per_second"])
-        for variant, v in variants.items():
-            rate = statistics.median(v["per_second"])
-            cells = [
-                _range(v["per_second"], 0),
-                f"{own / rate:.2f}",
-                _range(v["pss"], 0),
-                _range(v["first"], 1),
-            ]
-            lines.append(f"| {name} | {variant} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    head = (
+        "work", "variant", "samples per second", "ours (2 workers) against it", "PSS, MB",
+        "start to first round, s",
+    )  # fmt: skip
+    lines: list[list[str]] = []
+    for name, found in results.items():
+        own = statistics.median(found["variants"]["ours, 2 workers"]["per_second"])
+        for variant, v in found["variants"].items():
+            ratio = f"{own / statistics.median(v['per_second']):.2f}"
+            memory, first = spread(v["pss"]), spread(v["first"], 1)
+            lines.append([name, variant, spread(v["per_second"]), ratio, memory, first])
+    return rows(head, lines)
 
 
-def _range(values: list[float], digits: int) -> str:
-    low, middle, high = min(values), statistics.median(values), max(values)
-    return f"{middle:,.{digits}f} ({low:,.{digits}f} - {high:,.{digits}f})"
+def fixed(found: dict[str, Any]) -> str:
+    """What a round of five tiny clients takes in each variant."""
+    lines = [[name, spread([1e3 * x for x in v["round"]], 1)] for name, v in found["variants"].items()]
+    return "\n" + rows(("variant", "a round of 5 tiny clients, ms"), lines)
+
+
+def page(results: dict[str, Any]) -> str:
+    """Both tables, and when each work was measured."""
+    text = table({name: found for name, found in results.items() if name != "tiny"})
+    text += fixed(results["tiny"]) if "tiny" in results else ""
+    notes = [f"- {name}: {found['work']}; {when(found['taken'])}\n" for name, found in results.items()]
+    return text + "\n" + "".join(notes)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--works", nargs="+", default=["W1", "W2", "small"])
+    parser.add_argument("--works", nargs="+", default=WORKS, choices=WORKS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", type=Path, default=Path("docs/results/benchmarks_peers.json"))
-    parser.add_argument("--page", action="store_true", help="put the table into docs/benchmarks.md")
+    parser.add_argument("--page", action="store_true", help="keep the results, and put them on the page")
     given = parser.parse_args()
     assert given.rounds > 1, "the first round of a turn does not count"
-    results = json.loads(given.json.read_text()) if given.json.exists() else {}
+    results = kept("peers")
     for name in given.works:
-        results[name] = sit(name, given.rounds, given.repeats)
-        given.json.write_text(json.dumps(results, indent=1) + "\n")
-    print(table(results))
+        rounds = max(given.rounds, TINY_ROUNDS) if name == "tiny" else given.rounds
+        results[name] = sit(name, rounds, given.repeats)
+        results = {one: results[one] for one in WORKS if one in results}
+        if given.page:
+            keep("peers", results)
+    print(page(results))
     if given.page:
-        put("peers", table(results))
+        put("peers", page(results))
 
 
 if __name__ == "__main__":

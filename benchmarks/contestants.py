@@ -1,10 +1,11 @@
-"""One process of the sitting: it runs a round of a variant when asked, and tells what it took.
+"""One variant in a process of its own: it runs its next round when asked, and tells what it took.
 
-    python -m benchmarks.contestants W1 apart|together|two
+    python -m benchmarks.contestants W1 bare|loader|tricks|ours|two
 
-`apart` has the allocator as Python finds it, and knows the loops that people write (plain layout; DataLoader
-and PIL). `together` keeps its memory, and knows our loop and the hand-written one with the same tricks. `two`
-is our loop with two workers. Requests and answers are JSON lines.
+`bare` and `loader` are the loops that people write (plain layout; DataLoader and PIL), with the allocator as
+Python finds it. `tricks` is the bare loop in our layout, with memory that stays. `ours` and `two` are our
+loop with one worker and two. All of them train the same cohorts in the same order. A line of input asks for a
+round, a JSON line answers. Every process imports the same modules (`loader` torchvision, too).
 """
 
 import json
@@ -12,12 +13,11 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from benchmarks.workload import LR, Work, bare_round, loader_round, work
 from fedgm.federated.callback import FedGM
@@ -31,6 +31,21 @@ from fedgm.schedule import Constant
 from fedgm.server import GeneralMomentum
 
 ROUNDS = 1000  # more than any sitting asks for
+OURS = {"ours": 1, "two": 2}  # workers
+
+
+class Clock:
+    """Wall clock, CPU and page faults since it was started."""
+
+    def __init__(self) -> None:
+        self.wall, self.cpu, self.faults = time.perf_counter(), time.process_time(), _faults()
+
+    def used(self) -> tuple[float, float, float]:
+        return time.perf_counter() - self.wall, time.process_time() - self.cpu, float(_faults() - self.faults)
+
+
+def _faults() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
 def answer(**found: Any) -> None:
@@ -38,30 +53,14 @@ def answer(**found: Any) -> None:
     print(json.dumps(found), flush=True)
 
 
-def measured(run: Callable[[], int]) -> None:
-    """Samples, wall clock, CPU and page faults of one call."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    samples = run()
-    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
-    answer(samples=samples, wall=time.perf_counter() - wall, cpu=time.process_time() - cpu, faults=faults)
-
-
-def asked() -> str:
-    """The next variant; the process ends with its input."""
-    line = sys.stdin.readline()
-    if not line:
+def asked() -> None:
+    """Wait for the next round; the process ends with its input."""
+    if not sys.stdin.readline():
         os._exit(0)
-    return json.loads(line)["variant"]
 
 
 class OnRequest(pl.Callback):
-    """Between our rounds, other variants may have their turn; a round of ours starts when it is asked for."""
-
-    def __init__(self, found: Work, workers: int) -> None:
-        self.found, self.workers = found, workers
-        self.net: nn.Module = found.model().to(memory_format=torch.channels_last)
-        self.rounds = 0
+    """A round of ours starts when it is asked for."""
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._wait(trainer)
@@ -69,25 +68,18 @@ class OnRequest(pl.Callback):
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         loop = trainer.fit_loop
         assert isinstance(loop, FederatedLoop)
-        used = torch.tensor([time.process_time() - self.cpu, float(self._faults() - self.faults)])
-        used = trainer.strategy.reduce(used, reduce_op="sum").tolist()
+        wall, *used = self.clock.used()
+        sums = trainer.strategy.reduce(torch.tensor(used, dtype=torch.float64), reduce_op="sum")
         if trainer.is_global_zero:
             samples = round((loop.row["samples_per_s"] or 0) * (loop.row["time/round"] or 0))
-            answer(samples=samples, wall=time.perf_counter() - self.wall, cpu=used[0], faults=used[1])
+            answer(samples=samples, wall=wall, cpu=sums[0].item(), faults=sums[1].item())
         self._wait(trainer)
 
-    def _faults(self) -> int:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-
     def _wait(self, trainer: pl.Trainer) -> None:
-        while trainer.is_global_zero and (variant := asked()) != "ours":
-            assert variant == "tricks", variant
-            self.rounds += 1
-            layout, rng = self.found.channels_last, np.random.default_rng(self.rounds)
-            cohort = self.found.cohort(self.rounds)
-            measured(lambda: bare_round(self.net, self.found, cohort, rng, layout)[0])  # noqa: B023
+        if trainer.is_global_zero:
+            asked()
         trainer.strategy.barrier()
-        self.wall, self.cpu, self.faults = time.perf_counter(), time.process_time(), self._faults()
+        self.clock = Clock()
 
 
 def fit(found: Work, workers: int, rounds: int, callback: pl.Callback) -> None:
@@ -106,19 +98,30 @@ def fit(found: Work, workers: int, rounds: int, callback: pl.Callback) -> None:
         trainer.fit(found.module(LR))
 
 
+def by_hand(found: Work, variant: str) -> None:
+    """Rounds of a hand-written loop, one a request."""
+    layout = variant == "tricks" and found.channels_last
+    run = loader_round if variant == "loader" else bare_round
+    net = found.model()
+    if layout:
+        net = net.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+    with kept() if variant == "tricks" else nullcontext():
+        for t in range(1, ROUNDS + 1):
+            asked()
+            clock = Clock()
+            samples, _ = run(net, found, found.cohort(t), np.random.default_rng(t), layout)
+            wall, cpu, faults = clock.used()
+            answer(samples=samples, wall=wall, cpu=cpu, faults=faults)
+
+
 def main() -> None:
-    name, kind = sys.argv[1:]
+    name, variant = sys.argv[1:]
     torch.set_num_threads(1)
     found = work(name)
-    if kind != "apart":
-        workers = 2 if kind == "two" else 1
-        return fit(found, workers, ROUNDS, OnRequest(found, workers))
-    net, number = found.model(), 0
-    while True:
-        variant, number = asked(), number + 1
-        cohort, rng = found.cohort(number), np.random.default_rng(number)
-        run = {"bare": bare_round, "loader": loader_round}[variant]
-        measured(lambda: run(net, found, cohort, rng, False)[0])  # noqa: B023
+    if variant in OURS:
+        fit(found, OURS[variant], ROUNDS, OnRequest())
+    else:
+        by_hand(found, variant)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,14 @@
     python -m benchmarks.cost_model
 
 CPU seconds of a local step on one thread = layers x a + FLOPs / r + activations x b, none below zero.
-docs/scale.md says what a round takes besides.
+benchmarks.whole_round adds what a round takes besides.
 """
 
 import statistics
 import time
+from collections.abc import Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,12 +21,14 @@ from torch.utils.flop_counter import FlopCounterMode
 from fedgm.models.resnet import resnet
 from fedgm.process.memory import kept
 
-SEEN = [
+Point = tuple[int, int, int, int]  # depth, width, side, batch
+SEEN: list[Point] = [
     *product((8, 14), (16,), (16, 32), (10, 32)),
     (8, 32, 16, 20),
     (8, 32, 32, 20),
-]  # depth, width, side, batch
-UNSEEN = [(20, 16, 32, 20), (20, 24, 16, 32), (14, 24, 32, 16)]
+    (8, 64, 16, 10),
+]
+UNSEEN: list[Point] = [(20, 16, 32, 20), (20, 24, 16, 32), (14, 24, 32, 16)]
 SECONDS = 1.0  # of a measurement, about
 
 
@@ -43,7 +46,7 @@ def build(depth: int, width: int, side: int, batch: int) -> tuple[nn.Module, tor
     return net, x, torch.randint(10, (batch,))
 
 
-def cost(point: tuple[int, int, int, int]) -> Cost:
+def cost(point: Point) -> Cost:
     """Counted, not measured."""
     net, x, y = build(*point)
     sizes: list[int] = []
@@ -55,7 +58,7 @@ def cost(point: tuple[int, int, int, int]) -> Cost:
     return Cost(len(leaves), counter.get_total_flops(), sum(sizes))
 
 
-def seconds(point: tuple[int, int, int, int]) -> float:
+def seconds(point: Point) -> float:
     """CPU seconds of a step: the median of short stretches."""
     net, x, y = build(*point)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
@@ -75,7 +78,7 @@ def seconds(point: tuple[int, int, int, int]) -> float:
     return statistics.median(found)
 
 
-def fit(costs: list[Cost], times: list[float]) -> np.ndarray:
+def fit(costs: Sequence[tuple[float, ...]], times: list[float]) -> np.ndarray:
     """Least squares of the relative error, coefficients kept at zero or above."""
     a = np.array(costs) / np.array(times)[:, None]
     active = list(range(a.shape[1]))
@@ -89,22 +92,32 @@ def fit(costs: list[Cost], times: list[float]) -> np.ndarray:
     return found
 
 
+def steps_fitted() -> tuple[np.ndarray, dict[Point, float]]:
+    """Seconds for each of the costs, and the measured steps, seen and unseen."""
+    times = {point: seconds(point) for point in (*SEEN, *UNSEEN)}
+    return fit([cost(point) for point in SEEN], [times[point] for point in SEEN]), times
+
+
+def checked(step: np.ndarray, times: dict[Point, float]) -> list[dict[str, Any]]:
+    """What the model says of each, beside what was measured."""
+    return [
+        {"point": point, "seen": point in SEEN, "said": float(np.dot(step, cost(point))), "measured": took}
+        for point, took in times.items()
+    ]
+
+
 def main() -> None:
     torch.set_num_threads(1)
     with kept():
-        points = [*SEEN, *UNSEEN]
-        times = {point: seconds(point) for point in points}
-    costs = {point: cost(point) for point in points}
-    found = fit([costs[p] for p in SEEN], [times[p] for p in SEEN])
-    rate = f"{1e-9 / found[1]:.1f} GFLOP/s" if found[1] else "no FLOP term"
-    print(f"a = {1e6 * found[0]:.1f} us a layer, {rate}, b = {1e9 * found[2]:.3f} ns an activation")
-    for point in points:
-        predicted = float(np.dot(found, costs[point]))
-        kind = "seen" if point in SEEN else "UNSEEN"
+        step, times = steps_fitted()
+    rate = f"{1e-9 / step[1]:.1f} GFLOP/s" if step[1] else "no FLOP term"
+    print(f"a = {1e6 * step[0]:.1f} us a layer, {rate}, b = {1e9 * step[2]:.3f} ns an activation")
+    for one in checked(step, times):
+        depth, width, side, batch = one["point"]
         print(
-            f"{kind:6} depth {point[0]:2}, width {point[1]}, {point[2]}x{point[2]}, batch {point[3]:2}: "
-            f"{costs[point].flops / 1e9:6.2f} GFLOP, measured {1e3 * times[point]:6.1f} ms, "
-            f"model {1e3 * predicted:6.1f} ms, {100 * (predicted / times[point] - 1):+.0f} %"
+            f"{'seen' if one['seen'] else 'UNSEEN':6} depth {depth:2}, width {width}, {side}x{side}, "
+            f"batch {batch:2}: measured {1e3 * one['measured']:6.1f} ms, model {1e3 * one['said']:6.1f} ms, "
+            f"{100 * (one['said'] / one['measured'] - 1):+.0f} %"
         )
 
 

@@ -1,6 +1,6 @@
 """Fixed cost of a whole round: five tiny clients, server step, row and checkpoint, as a run does them.
 
-    python -m benchmarks.fixed_cost [--rounds 200] [--repeats 3]
+    python -m benchmarks.fixed_cost [--rounds 200] [--repeats 5] [--page]
 
 The model is logistic regression on 8x8 colour images, a client has two images and takes one step. These five
 steps are in the number, as is all else that a run does in a round; a checkpoint after every round is the
@@ -21,19 +21,14 @@ from itertools import pairwise
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.logistic import TINY
+from benchmarks.page import rows, show, taken
 from benchmarks.processes import pss
 from fedgm.config import compose
 from fedgm.job.launch import execute
 from fedgm.lightning import pl
 
-RUN = [
-    "profile=tiny", "track.mode=disabled", "trainer.workers=1", "data.partition=virtual",
-    "data.client_samples=2", "data.train_samples=2000", "data.test_samples=20", "eval.train_samples=20",
-    "local.epochs=1", "eval.every=1000", "model=cnn", "model._target_=benchmarks.logistic.logistic",
-    "model.channels_last=false",
-]  # fmt: skip
 CASES = [(100, "false"), (100, "true"), (10_000, "false"), (1_000_000, "false"), (1_000_000, "true")]
 WARM = 10
 Turn = dict[str, Any]
@@ -59,7 +54,13 @@ def run(clients: int, sync: str, rounds: int) -> Turn:
     """Seconds from round to round, wall and CPU; everything a round does is in it."""
     clock = Clock()
     with tempfile.TemporaryDirectory() as home:
-        words = [*RUN, f"rounds={rounds}", f"clients.count={clients}", f"checkpoint.sync={sync}"]
+        words = [
+            *TINY,
+            "trainer.workers=1",
+            f"rounds={rounds}",
+            f"clients.count={clients}",
+            f"checkpoint.sync={sync}",
+        ]
         words.append(f"output_dir={home}")
         execute(compose(words), words, Console(file=StringIO()), callbacks=[clock])
     wall, cpu = ([b - a for a, b in pairwise(times[WARM:])] for times in (clock.wall, clock.cpu))
@@ -73,39 +74,45 @@ def apart(clients: int, sync: str, rounds: int) -> Turn:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def show(found: dict[tuple[int, str], list[Turn]]) -> None:
-    """Medians, and the growth over the number of clients."""
-    table = Table("clients", "checkpoint.sync", "CPU, ms a round", "wall, ms a round", "PSS, MB")
-    middle: dict[tuple[int, str], dict[str, float]] = {}
+def summed(found: dict[tuple[int, str], list[Turn]]) -> list[dict[str, Any]]:
+    """Medians over all rounds of a case, and of the memory over its turns."""
+    lines: list[dict[str, Any]] = []
     for (clients, sync), turns in found.items():
-        own = {
-            key: 1e3 * statistics.median(x for turn in turns for x in turn[key]) for key in ("cpu", "wall")
-        }
-        own["pss"] = statistics.median(turn["pss"] for turn in turns)
-        middle[clients, sync] = own
-        cells = [f"{own['cpu']:.1f}", f"{own['wall']:.1f}", f"{own['pss']:,.1f}"]
-        table.add_row(f"{clients:,}", sync, *cells)
-    Console().print(table)
-    few, many = middle[CASES[0]], middle[1_000_000, "false"]
-    time_, memory = many["cpu"] / few["cpu"], many["pss"] / few["pss"]
-    print(f"1,000,000 against 100 clients: {time_:.3f} times in CPU time (target 1.1),", end=" ")
-    print(f"{memory:.3f} times in memory (target 1.05)")
+        own: dict[str, Any] = {"clients": clients, "sync": sync}
+        own |= {k: 1e3 * statistics.median(x for turn in turns for x in turn[k]) for k in ("cpu", "wall")}
+        lines.append(own | {"pss": statistics.median(turn["pss"] for turn in turns)})
+    return lines
+
+
+def table(lines: list[dict[str, Any]]) -> str:
+    """A line a case."""
+    head = ("clients", "`checkpoint.sync`", "CPU, ms a round", "wall, ms a round", "PSS, MB")
+    shown = [
+        [f"{one['clients']:,}", one["sync"], *(f"{one[key]:,.1f}" for key in ("cpu", "wall", "pss"))]
+        for one in lines
+    ]
+    return rows(head, shown)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--case", nargs=2, help="clients and checkpoint.sync: one turn, as JSON")
+    parser.add_argument("--page", action="store_true", help="keep the results, and put them on the page")
     given = parser.parse_args()
     if given.case:
         print(json.dumps(run(int(given.case[0]), given.case[1], given.rounds)))
         return
+    stamp = taken()
     found: dict[tuple[int, str], list[Turn]] = {case: [] for case in CASES}
     for _ in range(given.repeats):
         for case in CASES:
             found[case].append(apart(*case, given.rounds))
-    show(found)
+    lines = summed(found)
+    print(table(lines))
+    if given.page:
+        show("fixed", {"taken": stamp, "cases": lines}, table(lines))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from torch import nn
 
+from benchmarks.logistic import logistic
 from fedgm.models.resnet import resnet
 
 
@@ -21,4 +22,6 @@ def resnet8() -> nn.Module:
     return resnet(8, 16, "group")
 
 
-MODELS: dict[str, Callable[[], nn.Module]] = {"W1": resnet8, "W2": small_cnn, "small": resnet8}
+MODELS: dict[str, Callable[[], nn.Module]] = {
+    "W1": resnet8, "W2": small_cnn, "small": resnet8, "tiny": logistic,
+}  # fmt: skip

@@ -1,16 +1,24 @@
-"""Our loop with two workers, telling each finished round as the programs in benchmarks/peers do.
+"""Our loop, telling each finished round as the programs in benchmarks/peers do.
 
-python -m benchmarks.own_rounds W1 ROUNDS WORKERS
+    python -m benchmarks.own_rounds W1 ROUNDS WORKERS
+
+`tiny` is a whole run, with its row and its checkpoint (not synced) after every round.
 """
 
 import sys
+import tempfile
+from io import StringIO
 
 import torch
+from rich.console import Console
 
 from benchmarks.contestants import fit
+from benchmarks.logistic import TINY
 from benchmarks.peers.given import tell
 from benchmarks.workload import work
+from fedgm.config import compose
 from fedgm.federated.loop import FederatedLoop
+from fedgm.job.launch import execute
 from fedgm.lightning import pl
 
 
@@ -25,6 +33,22 @@ class Told(pl.Callback):
             tell(int(loop.row["round"] or 0), samples)
 
 
-if __name__ == "__main__":
+def whole_run(rounds: int, workers: int) -> None:
+    """As `fedgm run` does it."""
+    with tempfile.TemporaryDirectory() as home:
+        words = [*TINY, f"rounds={rounds}", f"trainer.workers={workers}", f"output_dir={home}"]
+        words.append("checkpoint.sync=false")
+        execute(compose(words), words, Console(file=StringIO()), callbacks=[Told()])
+
+
+def main() -> None:
+    name, rounds, workers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     torch.set_num_threads(1)
-    fit(work(sys.argv[1]), workers=int(sys.argv[3]), rounds=int(sys.argv[2]), callback=Told())
+    if name == "tiny":
+        whole_run(rounds, workers)
+    else:
+        fit(work(name), workers, rounds, Told())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 """What of a W1 round is the server's: reduction, server step, row and checkpoint, in CPU time.
 
-    python -m benchmarks.server_share [--rounds 6] [--sync]
+    python -m benchmarks.server_share [--rounds 6] [--sync] [--page]
 
 A real run in one process, with clocks around the parts from here, not in the program: the mean over
 clients, the step of the rule, the row's numbers and its file, the checkpoint. The line of the clients
@@ -16,8 +16,8 @@ from io import StringIO
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.page import rows, show, taken
 from fedgm.config import compose
 from fedgm.federated.aggregate import CohortMean
 from fedgm.federated.callback import FedGM
@@ -91,21 +91,36 @@ def measure(rounds: int, sync: bool) -> list[dict[str, float]]:
     return parts.rounds[1:]
 
 
+def table(parts: dict[str, float], whole: float) -> str:
+    """Each part in milliseconds and as a share of the round."""
+    lines = [[name, f"{1e3 * x:.2f}", f"{100 * x / whole:.2f} %"] for name, x in parts.items()]
+    lines.append(["**the server's together**", *server(parts, whole)])
+    return rows(
+        ("part", "CPU, ms a round", "of a round"), [*lines, ["whole round", f"{1e3 * whole:.1f}", ""]]
+    )
+
+
+def server(parts: dict[str, float], whole: float) -> tuple[str, str]:
+    """Reduction, server step, rows and checkpoint: what is measured besides the clients."""
+    own = sum(parts[name] for name in PARTS)
+    return f"{1e3 * own:.2f}", f"{100 * own / whole:.2f} %"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--sync", action="store_true", help="checkpoint.sync=true, the default of a run")
+    parser.add_argument("--page", action="store_true", help="keep the results, and put them on the page")
     given = parser.parse_args()
+    stamp = taken()
     found = measure(given.rounds, given.sync)
     middle = {name: statistics.median(one[name] for one in found) for name in (*PARTS, CLIENTS, "round")}
     whole = middle.pop("round")
-    table = Table("part", "CPU, ms a round", "of a round")
-    for name, seconds in middle.items():
-        table.add_row(name, f"{1e3 * seconds:.2f}", f"{100 * seconds / whole:.2f} %")
-    table.add_row("whole round", f"{1e3 * whole:.1f}", "")
-    Console().print(table)
-    share = 100 * sum(middle[name] for name in PARTS) / whole
-    print(f"server step, aggregation, rows and checkpoint: {share:.2f} % of a W1 round (target: below 2 %)")
+    print(table(middle, whole))
+    if given.page:
+        share = sum(middle[name] for name in PARTS) / whole
+        kept = {"taken": stamp, "sync": given.sync, "parts": middle, "round": whole, "share": share}
+        show("server", kept, table(middle, whole))
 
 
 if __name__ == "__main__":

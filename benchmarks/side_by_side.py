@@ -1,6 +1,6 @@
 """Eight runs that differ in the seed alone: `fedgm sweep` with two workers against one after another.
 
-    python -m benchmarks.side_by_side [--repeats 3] [--rounds 10]
+    python -m benchmarks.side_by_side [--repeats 3] [--rounds 10] [--page]
 
 One thread per run on both sides, interleaved; the ratio of medians is what a grid gains from a second core.
 """
@@ -12,6 +12,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from benchmarks.page import rows, show, spread, taken
 
 FILE = """
 method: grid
@@ -33,19 +35,33 @@ def seconds(workers: int, rounds: int) -> float:
         return time.perf_counter() - started
 
 
+def table(times: dict[int, list[float]], rounds: int) -> str:
+    """Medians and ranges, and what the second worker gains."""
+    one = statistics.median(times[1])
+    head = (f"`fedgm sweep` of 8 runs of {rounds} rounds", "seconds", "against one after another")
+    lines = [
+        [f"--workers {workers}", spread(found, 1), f"{one / statistics.median(found):.2f}"]
+        for workers, found in times.items()
+    ]
+    return rows(head, lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--page", action="store_true", help="keep the results, and put them on the page")
     given = parser.parse_args()
+    stamp = taken()
     times: dict[int, list[float]] = {1: [], 2: []}
     for _ in range(given.repeats):
         for workers, found in times.items():
             found.append(seconds(workers, given.rounds))
             print(f"{workers} workers: {found[-1]:.1f} s", flush=True)
-    one, two = (statistics.median(times[workers]) for workers in (1, 2))
-    shown = f"{one:.1f} s in turn, {two:.1f} s side by side: {one / two:.2f}x"
-    print(f"8 runs of {given.rounds} rounds: {shown}")
+    print(table(times, given.rounds))
+    if given.page:
+        found = {"taken": stamp, "rounds": given.rounds, "seconds": times}
+        show("sweep", found, table(times, given.rounds))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """From the start of the process to the first finished round: our command and Flower's simulation, in turn.
 
-    python -m benchmarks.start [--repeats 5]
+    python -m benchmarks.start [--repeats 5] [--page]
 
 Both train W2 (see docs/benchmarks.md), two clients side by side. Ours is `python run.py ...` as a user
 types it, with its run folder, evaluation of x_0, row and checkpoint; a round counts when its row is in
@@ -10,7 +10,6 @@ metrics.jsonl. Flower's program is benchmarks/peers/flower.py; a round counts wh
 
 import argparse
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ import time
 from pathlib import Path
 
 from benchmarks.beside_peers import command, ended, prepare, turn
+from benchmarks.page import rows, show, spread, taken
 
 RUN = [
     "model=cnn", "model._target_=benchmarks.models.small_cnn", "data.resolution=32", "data.alpha=0.5",
@@ -26,6 +26,7 @@ RUN = [
     "eval.train_samples=1000", "track.mode=disabled", "trainer.workers=2", "rounds=2",
 ]  # fmt: skip
 PATIENCE = 300  # seconds
+OURS, FLOWER, HELP = "our first round", "Flower's first round", "the end of `fedgm --help`"
 
 
 def ours() -> float:
@@ -54,22 +55,29 @@ def help_text() -> float:
     return time.perf_counter() - started
 
 
+def table(found: dict[str, list[float]]) -> str:
+    """Medians and ranges."""
+    lines = [[name, spread(seconds, 2)] for name, seconds in found.items()]
+    return rows(("from its start to", "seconds"), lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--page", action="store_true", help="keep the results, and put them on the page")
     given = parser.parse_args()
-    found: dict[str, list[float]] = {"ours": [], "Flower": [], "fedgm --help": []}
+    stamp = taken()
+    found: dict[str, list[float]] = {OURS: [], FLOWER: [], HELP: []}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "work.npz"
         prepare("W2", 2, path)
         for _ in range(given.repeats):
-            found["ours"].append(ours())
-            found["Flower"].append(turn(command("Flower", "W2", str(path), 2), 2)["first"])
-            found["fedgm --help"].append(help_text())
-    for name, seconds in found.items():
-        print(f"{name}: {statistics.median(seconds):.2f} s ({min(seconds):.2f} - {max(seconds):.2f})")
-    ratio = statistics.median(found["ours"]) / statistics.median(found["Flower"])
-    print(f"ours against Flower's start to first round: {ratio:.2f} (target: at most .5)")
+            found[OURS].append(ours())
+            found[FLOWER].append(turn(command("Flower", "W2", str(path), 2), 2)["first"])
+            found[HELP].append(help_text())
+    print(table(found))
+    if given.page:
+        show("start", {"taken": stamp, "seconds": found}, table(found))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The work that is measured: CIFAR-10, 100 clients, Dirichlet .5, 5 a round, 3 epochs, batch 32, SGD."""
+"""The work that is measured, on real data; docs/benchmarks.md says what it is."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
+from benchmarks.logistic import TINY
 from benchmarks.models import MODELS
 from fedgm.config import compose, validate
 from fedgm.config.parts import build
@@ -21,6 +22,7 @@ from fedgm.data import cifar10
 from fedgm.data.clients import Source
 from fedgm.data.dataset import pool, subset
 from fedgm.data.federation import Batching, Federation, federation
+from fedgm.job import assemble
 from fedgm.models.gpt import gpt
 from fedgm.models.resnet import resnet
 from fedgm.participation import ideal
@@ -28,7 +30,8 @@ from fedgm.tasks import TaskModule
 from fedgm.tasks.classification import Classification
 from fedgm.tasks.next_token import NextToken
 
-BATCH, EPOCHS, COHORT, LR = 32, 3, 5, 0.01
+EPOCHS, COHORT, LR = 3, 5, 0.01
+BATCHES = {"W1": 32, "W2": 32, "small": 10, "W3": 20}  # small and W3 as in their profiles
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 IMAGES = 10_000  # a fifth of the set: shorter rounds, so that more of them can be interleaved
 
@@ -44,7 +47,7 @@ def clients(name: str) -> Federation:
         alpha=0.5,
         seed=0,
         eval_train_samples=1000,
-        batching=Batching(BATCH, channels_last=True),
+        batching=Batching(BATCHES[name], channels_last=True),
     )
 
 
@@ -54,11 +57,17 @@ class Work:
 
     data: Any
     model: Callable[[], nn.Module]
+    batch: int
     task: type[TaskModule] = Classification
     channels_last: bool = True
     per_round: int = COHORT
     unit: str = "epochs"
     amount: int = EPOCHS
+
+    @property
+    def words(self) -> str:
+        """Batch and local work, for the page."""
+        return f"batch {self.batch}, {self.amount} {self.unit} a client"
 
     def cohort(self, t: int) -> list[int]:
         """The clients that our own loop draws for round t."""
@@ -74,30 +83,36 @@ class Work:
 
 
 def work(name: str) -> Work:
-    """W1, W2 and the small profile on images; W3, one client of profile=paper; W4, text."""
+    """W1, W2 and the small profile on images; W3, one client of profile=paper; W4, text; tiny clients."""
+    if name == "tiny":
+        config = validate(compose(TINY))
+        data = assemble.load_federation(config)
+        return Work(data, MODELS[name], config.local.batch_size, channels_last=False, amount=1)
     if name == "W4":
         config = validate(compose(["data=shakespeare", "clients.count=20", "local.unit=steps"]))
         source: Source = build(config.data.source, "data.source", kind=Source)
         data = source.federate(config)
         model = partial(gpt, data.facts["vocabulary"], data.facts["block"])
-        return Work(data, model, NextToken, False, per_round=1, unit="steps", amount=20)
+        batch = config.local.batch_size
+        return Work(data, model, batch, NextToken, False, per_round=1, unit="steps", amount=100)
     if name == "W3":
         dataset = subset(cifar10.load(), IMAGES, 1000, seed=0)
-        batching = Batching(20, channels_last=True)
+        batching = Batching(BATCHES[name], channels_last=True)
         data = federation(dataset, clients=20, alpha=0.5, seed=0, augment="crop_flip", batching=batching)
-        return Work(data, lambda: resnet(18, 64, "batch"), per_round=1, unit="steps", amount=4)
-    return Work(clients(name), MODELS[name])
+        model = partial(resnet, 18, 64, "batch")
+        return Work(data, model, BATCHES[name], per_round=1, unit="steps", amount=200)
+    return Work(clients(name), MODELS[name], BATCHES[name])
 
 
 def bare_round(
-    net: nn.Module, found: Any, cohort: list[int], rng: np.random.Generator, channels_last: bool = True
+    net: nn.Module, found: Work, cohort: list[int], rng: np.random.Generator, channels_last: bool = True
 ) -> tuple[int, float]:
     """What one would write by hand: FedAvg over the cohort in plain PyTorch. Return (samples, seconds)."""
     return _round(net, found, cohort, lambda client: _batches(found, client, rng, channels_last))
 
 
 def loader_round(
-    net: nn.Module, found: Any, cohort: list[int], rng: np.random.Generator, channels_last: bool = False
+    net: nn.Module, found: Work, cohort: list[int], rng: np.random.Generator, channels_last: bool = False
 ) -> tuple[int, float]:
     """The same over a DataLoader with PIL images and torchvision's transforms, as most research code is."""
     from torchvision import transforms
@@ -108,8 +123,8 @@ def loader_round(
     def batches(client: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         own = found.data.partition.indices(client)
         pairs = [(Image.fromarray(images[i]), int(labels[i])) for i in own]
-        loader = DataLoader(_Pictures(pairs, change), batch_size=BATCH, shuffle=True)
-        for _ in range(EPOCHS):
+        loader = DataLoader(_Pictures(pairs, change), batch_size=found.batch, shuffle=True)
+        for _ in range(found.amount):
             yield from loader
 
     return _round(net, found, cohort, batches)
@@ -128,7 +143,7 @@ class _Pictures(TorchDataset[Any]):
 
 
 def _round(
-    net: nn.Module, found: Any, cohort: list[int], batches: Callable[[int], Iterable[Any]]
+    net: nn.Module, found: Work, cohort: list[int], batches: Callable[[int], Iterable[Any]]
 ) -> tuple[int, float]:
     started, samples = time.perf_counter(), 0
     start = [p.detach().clone() for p in net.parameters()]
@@ -155,17 +170,17 @@ def _round(
 
 
 def _batches(
-    found: Any, client: int, rng: np.random.Generator, channels_last: bool
+    found: Work, client: int, rng: np.random.Generator, channels_last: bool
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """By hand for images that are not augmented; else what our clients see, in the layout asked for."""
-    data = getattr(found, "data", found)
-    if found is not data and (found.unit == "steps"):
+    data = found.data
+    if found.unit == "steps":
         for x, y in data.batches(client, int(rng.integers(1000)), found.steps(client)):
             yield (x if channels_last or x.dim() != 4 else x.contiguous()), y
         return
     own, images = data.partition.indices(client), data.images
     mean, std = torch.tensor(MEAN).view(1, 3, 1, 1), torch.tensor(STD).view(1, 3, 1, 1)
-    for _ in range(EPOCHS):
-        for chosen in torch.from_numpy(rng.permutation(own)).split(BATCH):
+    for _ in range(found.amount):
+        for chosen in torch.from_numpy(rng.permutation(own)).split(found.batch):
             x = images.train_images[chosen].permute(0, 3, 1, 2).float().div_(255).sub_(mean).div_(std)
             yield (x if channels_last else x.contiguous()), images.train_labels[chosen]

@@ -52,6 +52,8 @@ def sync_folder(folder: Path) -> None:
 
 def make_folder(folder: Path, sync: bool = False) -> None:
     """Make a folder and those above it; with ``sync`` each new name is on the disk."""
+    if folder.is_dir():
+        return
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for place in missing if sync else ():

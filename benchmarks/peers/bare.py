@@ -4,14 +4,16 @@ python -m benchmarks.peers.bare WORK.npz ROUNDS
 """
 
 import sys
+from collections.abc import Callable
 
 import torch
+from torch import nn
 
-from benchmarks.peers.given import given, tell, train
+from benchmarks.peers.given import Given, given, tell, train
 
 
-def main() -> None:
-    work, rounds = given(sys.argv[1]), int(sys.argv[2])
+def run(work: Given, rounds: int, local: Callable[[nn.Module, Given, int, int], int]) -> None:
+    """FedAvg over the given cohorts; ``local`` trains a client."""
     torch.manual_seed(0)
     net = work.model()
     for t in range(1, rounds + 1):
@@ -21,7 +23,7 @@ def main() -> None:
             with torch.no_grad():
                 for p, q in zip(net.parameters(), start, strict=True):
                     p.copy_(q)
-            train(net, work, client, t)
+            local(net, work, client, t)
             for mean, p in zip(total, net.parameters(), strict=True):
                 mean += p.detach() / len(work.cohorts[t - 1])
         with torch.no_grad():
@@ -31,4 +33,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(given(sys.argv[1]), int(sys.argv[2]), train)

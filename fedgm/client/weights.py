@@ -1,5 +1,6 @@
 """Parameters and buffers of a module as flat vectors, which is what averaging and momentum work on."""
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -22,31 +23,42 @@ class FlatWeights:
         self.parameters: list[Tensor] = [p for p in module.parameters() if p.requires_grad]
         self.buffers = [b for b in buffers if b.is_floating_point()]
         self.counters = [b for b in buffers if not b.is_floating_point()]
+        parts = (self.parameters, self.buffers, self.counters)
+        self._sizes = [[t.numel() for t in tensors] for tensors in parts]
 
     def read(self) -> Snapshot:
         """A copy of the current weights."""
-        like = self.parameters[0]
+        like, (parameters, buffers, counters) = self.parameters[0], self._sizes
         return Snapshot(
-            _flat(self.parameters, like.dtype, like.device),
-            _flat(self.buffers, like.dtype, like.device),
-            _flat(self.counters, torch.int64, like.device),
+            _flat(self.parameters, parameters, like.dtype, like.device),
+            _flat(self.buffers, buffers, like.dtype, like.device),
+            _flat(self.counters, counters, torch.int64, like.device),
         )
 
     def split(self, flat: Tensor) -> list[Tensor]:
         """A flat vector as views shaped like the parameters."""
-        parts = flat.split([p.numel() for p in self.parameters])
+        parts = flat.split(self._sizes[0])
         return [part.view(p.shape) for part, p in zip(parts, self.parameters, strict=True)]
 
     @torch.no_grad()
     def write(self, snapshot: Snapshot) -> None:
         """Set the module's weights."""
-        for tensors, flat in zip((self.parameters, self.buffers, self.counters), snapshot, strict=True):
-            parts = flat.split([t.numel() for t in tensors]) if tensors else ()
-            for tensor, part in zip(tensors, parts, strict=True):
+        own = (self.parameters, self.buffers, self.counters)
+        for tensors, sizes, flat in zip(own, self._sizes, snapshot, strict=True):
+            for tensor, part in zip(tensors, flat.split(sizes) if sizes else (), strict=True):
                 tensor.copy_(part.view(tensor.shape))
 
 
-def _flat(tensors: list[Tensor], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """One vector of all entries, in logical order."""
-    parts = [t.detach().reshape(-1).to(dtype) for t in tensors]
-    return torch.cat(parts) if parts else torch.empty(0, dtype=dtype, device=device)
+def is_finite(values: Tensor) -> bool:
+    """Whether all entries are, told from the least and the greatest (NaN becomes both): no temporaries."""
+    if not values.numel():
+        return True
+    return all(map(math.isfinite, torch.stack(torch.aminmax(values)).tolist()))
+
+
+def _flat(tensors: list[Tensor], sizes: list[int], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """One vector of all entries, in logical order; each is copied once, whatever its layout."""
+    flat = torch.empty(sum(sizes), dtype=dtype, device=device)
+    for tensor, part in zip(tensors, flat.split(sizes) if sizes else (), strict=True):
+        part.view(tensor.shape).copy_(tensor.detach())
+    return flat

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    import torch
+
     from fedgm.config import RunConfig
 
 
@@ -53,6 +55,15 @@ class Source(Protocol):
     def federate(self, config: "RunConfig") -> ClientData:
         """The clients of a run."""
         ...
+
+
+def bring(data: ClientData, device: "torch.device") -> None:
+    """Data that can ``move`` to the device that clients train on, once; else every batch travels by itself.
+
+    Not on a CPU, where everything is in place. Not tried on a GPU: none was at hand.
+    """
+    if device.type != "cpu" and (move := getattr(data, "move", None)):
+        move(device)
 
 
 def local_steps(data: ClientData, client: int, amount: int, unit: str) -> int:

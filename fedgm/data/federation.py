@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from fedgm.config import RunConfig
@@ -35,6 +36,10 @@ class Federation:
         self.images, self.partition = images, partition
         self.batching = batching or Batching()
 
+    def move(self, device: torch.device) -> None:
+        """The images to where clients train."""
+        self.images.move(device)
+
     @property
     def count(self) -> int:
         """Number of clients."""
@@ -51,7 +56,7 @@ class Federation:
 
     def labels(self, client: int) -> NDArray[np.int64]:
         """The classes of a client's samples."""
-        return self.images.train_labels.numpy()[self.partition.indices(client)]
+        return self.images.train_labels.cpu().numpy()[self.partition.indices(client)]
 
     def epoch(self, client: int) -> int:
         """Local steps of one pass, the last partial batch counted."""

@@ -41,6 +41,13 @@ class Images:
         self._scale = (1 / (255 * std)).float().repeat(self.resolution)
         self._shift = (-mean / std).float().repeat(self.resolution)
 
+    def move(self, device: torch.device) -> None:
+        """Everything to the device, once: batches are then gathered and normalised there."""
+        for name in (
+            "train_images", "train_labels", "test_images", "test_labels", "_eval_train", "_scale", "_shift",
+        ):  # fmt: skip
+            setattr(self, name, getattr(self, name).to(device))
+
     @property
     def classes(self) -> int:
         """Number of classes."""
@@ -71,6 +78,7 @@ class Images:
     ) -> Batch:
         """Training samples as normalised NCHW floats; augmented if ``train`` and a generator is given."""
         chosen = indices if isinstance(indices, Tensor) else torch.from_numpy(indices)
+        chosen = chosen.to(self.train_images.device)
         images = self.train_images[chosen]
         if train and rng is not None and self.augments:
             images = self._augmented(images, rng)
@@ -113,7 +121,7 @@ class Images:
         place = (rows[:, :, None] + columns[:, None, :]).reshape(-1)
         return (
             images.view(-1, self.channels)
-            .index_select(0, torch.from_numpy(place))
+            .index_select(0, torch.from_numpy(place).to(images.device))
             .view(count, side, side, -1)
         )
 
@@ -135,7 +143,7 @@ class PreparedImages:
 
     def batch(self, places: NDArray[np.int64]) -> Batch:
         """Samples by their place among the client's own."""
-        chosen = torch.from_numpy(places)
+        chosen = torch.from_numpy(places).to(self._labels.device)
         labels = self._labels.index_select(0, chosen)
         if self._pixels_last is None:
             return self._whole.index_select(0, chosen), labels

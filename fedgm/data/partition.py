@@ -91,6 +91,8 @@ class VirtualPartition:
         self._starts = np.cumsum(self._sizes) - self._sizes
         self._prior = self._sizes / self._sizes.sum()
         self._alpha = alpha
+        self._concentration = alpha * len(self._prior) * self._prior
+        self._drawn = bool(self._concentration.min() > 0)  # else one class each
 
     @property
     def count(self) -> int:
@@ -116,9 +118,8 @@ class VirtualPartition:
         return np.concatenate(parts)
 
     def _mix(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        concentration = self._alpha * len(self._prior) * self._prior
-        if concentration.min() > 0:
-            return rng.dirichlet(concentration)
+        if self._drawn:
+            return rng.dirichlet(self._concentration)
         return np.eye(len(self._prior))[rng.choice(len(self._prior), p=self._prior)]
 
 
@@ -211,7 +212,10 @@ def _choose(rng: np.random.Generator, population: int, wanted: int) -> Indices:
     if 2 * wanted > population:
         return rng.permutation(population)[:wanted]
     # The set of the first `wanted` distinct draws; numpy's own choice allocates the whole population.
-    chosen = np.unique(rng.integers(population, size=wanted))
+    chosen = rng.integers(population, size=wanted)
+    if wanted == 1:
+        return chosen
+    chosen = np.unique(chosen)
     while len(chosen) < wanted:
         chosen = np.union1d(chosen, rng.integers(population, size=wanted - len(chosen)))
     return chosen

@@ -37,9 +37,11 @@ class CohortMean:
         ``weight`` further scales its delta (uneven local work), never its buffers.
         """
         parts = self.total.split(self.sizes)
-        parts[0].add_(_rounded(delta, weight * share))
-        parts[1].add_(_rounded(buffers, share))
-        parts[2].add_(counters)
+        parts[0].add_(scaled(delta, weight * share))
+        if self.sizes[1]:
+            parts[1].add_(scaled(buffers, share))
+        if self.sizes[2]:
+            parts[2].add_(counters)
 
     def add_message(self, message: Tensor) -> None:
         """Add what one client's rule sends besides its delta."""
@@ -49,16 +51,20 @@ class CohortMean:
         """D and the mean buffers of all that was added."""
         delta, buffers, counters, message = self.total.split(self.sizes)
         return Mean(
-            (delta / self.shares).to(dtype),
-            (buffers / self.shares).to(dtype),
-            (counters / self.clients).to(torch.int64),
-            (message / self.clients).to(dtype),
+            _divided(delta, self.shares).to(dtype),
+            _divided(buffers, self.shares).to(dtype),
+            _divided(counters, self.clients).to(torch.int64),
+            _divided(message, self.clients).to(dtype),
         )
 
 
-def _rounded(value: Tensor, factor: float) -> Tensor:
-    """``factor * value`` in the precision of ``value``; exactly ``value`` at factor 1."""
+def scaled(value: Tensor, factor: float) -> Tensor:
+    """``factor * value`` in the precision of ``value``; ``value`` itself at factor 1."""
     return value if factor == 1 else factor * value
+
+
+def _divided(value: Tensor, by: float) -> Tensor:
+    return value if by == 1 or not value.numel() else value / by
 
 
 def shares(sizes: list[int], weights: str) -> list[float]:

@@ -23,6 +23,9 @@ class FedGM(FederatedCallback):
 
     def __init__(self, rule: ServerRule, plan: Plan | Schedule | None = None) -> None:
         self.rule = rule
+        # Asked once: isinstance of a protocol is slow.
+        self._sees_norms = rule if isinstance(rule, SeesNorms) else None
+        self._averages = rule if isinstance(rule, Averages) else None
         self._given: Plan | Schedule = plan or Constant()
         self.state: State = {}
         self._plan = plan if isinstance(plan, Plan) else None
@@ -46,10 +49,10 @@ class FedGM(FederatedCallback):
         """Eq. 2 (or another rule) on the flat parameters."""
         stage, hyper = self.plan.at(update.round)
         state = {k: v.to(update.x.device) for k, v in self.state.items()} or self.rule.init(update.x)
-        if isinstance(self.rule, SeesNorms):
-            hyper = self.rule.adapted(hyper, update.delta, update.squared)
+        if self._sees_norms is not None:
+            hyper = self._sees_norms.adapted(hyper, update.delta, update.squared)
         update.x, self.state = self.rule.step(update.x, state, update.delta, hyper)
-        if isinstance(self.rule, Averages):
+        if self._averages is not None:
             update.average = partial(self.average, update.x, update.round)
         update.log["server/stage"] = stage
         update.log["server/gain"] = self.rule.gain(hyper)
@@ -61,10 +64,10 @@ class FedGM(FederatedCallback):
 
     def average(self, x: Tensor, t: int) -> Tensor:
         """The averaged point behind x, the model after round ``t``; x itself before the first step."""
-        if not (isinstance(self.rule, Averages) and self.state):
+        if self._averages is None or not self.state:
             return x
         state = {k: v.to(x.device) for k, v in self.state.items()}
-        return self.rule.average(x, state, self.plan.after(t))
+        return self._averages.average(x, state, self.plan.after(t))
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Tell everyone where a stage ends."""

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,10 +13,10 @@ from fedgm.client.history import History
 from fedgm.client.local import Client
 from fedgm.client.rule import ClientRule, Local, Plain
 from fedgm.client.store import Kept, Store
-from fedgm.client.weights import FlatWeights, Snapshot
+from fedgm.client.weights import FlatWeights, Snapshot, is_finite
 from fedgm.data.clients import ClientData, local_steps
 from fedgm.draws import derive, generator
-from fedgm.federated.aggregate import CohortMean, Mean, shares
+from fedgm.federated.aggregate import CohortMean, Mean, scaled, shares
 from fedgm.federated.events import ClientEnd, fire
 from fedgm.federated.workers import FederatedDDP, share_out
 from fedgm.lightning import call_callback_hooks, is_overridden, pl
@@ -109,14 +110,13 @@ class CohortTrainer:
                 after, optimizer = self.weights.read(), self.client.optimizer_state()
             moved = start.x - after.x
             delta = moved if anchor == "start" else x_t.x - after.x
-            finite = bool(torch.isfinite(delta).all() and torch.isfinite(after.buffers).all())
+            finite = is_finite(delta) and is_finite(after.buffers)
             fire(self.trainer, "on_client_end", ClientEnd(t, task, delta, result.steps, finite))
             if not finite:
                 table[slot, -1] = share  # takes part in nothing
                 continue
-            rng = generator(self.settings.seed, "upload", t, task.client)
-            sent = self.parts.upload.send(delta, kept.upload, rng)
-            squared = (task.weight * share * sent.delta).double().square().sum().item()
+            sent = self.parts.upload.send(delta, kept.upload, self._draws(task, t))
+            squared = scaled(sent.delta, task.weight * share).double().square().sum().item()
             line = [
                 *result.sums,
                 result.steps,
@@ -134,6 +134,12 @@ class CohortTrainer:
                 mean.add_message(returned.message)
             self._keep(task, t, Kept(returned.own, sent.own, optimizer))
         return self._reduce(mean, table, x_t)
+
+    def _draws(self, task: ClientTask, t: int) -> np.random.Generator:
+        """The upload's own generator; a rule that says it draws nothing gets none, and fails if it does."""
+        if not getattr(self.parts.upload, "draws", True):
+            return cast(np.random.Generator, None)
+        return generator(self.settings.seed, "upload", t, task.client)
 
     def _kept(self, task: ClientTask, t: int, device: torch.device) -> Kept:
         """What the client kept from the last time it took part."""

@@ -10,7 +10,8 @@ with ``epoch_loop``, ``epoch_progress``, ``_data_source``; of ``epoch_loop``: ``
 ``lightning_module._current_fx_name``, ``trainer._logger_connector.on_batch_start``,
 ``trainer._logger_connector.on_batch_end``; in ``fedgm/federated/workers.py``
 ``pytorch_lightning.strategies.launchers.launcher._Launcher``, ``strategy._configure_launcher``,
-``strategy._launcher``.
+``strategy._launcher``; in ``fedgm/federated/progress.py`` ``pytorch_lightning.loops.loop._Loop`` and
+``pytorch_lightning.loops.progress._BaseProgress``.
 """
 
 import math
@@ -22,11 +23,12 @@ import torch
 from fedgm.client.history import History
 from fedgm.client.rule import State
 from fedgm.client.store import MemoryStore
-from fedgm.client.weights import FlatWeights, Snapshot
-from fedgm.data.clients import ClientData
+from fedgm.client.weights import FlatWeights, Snapshot, is_finite
+from fedgm.data.clients import ClientData, bring
 from fedgm.errors import FedGMError
 from fedgm.federated.cohort import ClientParts, Cohort, CohortTrainer, RoundSettings
 from fedgm.federated.events import ServerUpdate, fire
+from fedgm.federated.progress import states
 from fedgm.federated.workers import FederatedDDP
 from fedgm.lightning import FitLoop, pl, rank_zero_warn
 from fedgm.participation import ClientTask, Participation
@@ -87,6 +89,7 @@ class FederatedLoop(FitLoop):
         """Measure x_0 before the first round of a fresh run."""
         self._require_supported()
         super().on_run_start()
+        bring(self.data, self.trainer.strategy.root_device)
         self.weights = FlatWeights(self.module)
         for model, shared in self._past:
             self.history.push(model, shared)
@@ -209,7 +212,7 @@ class FederatedLoop(FitLoop):
 
     def _require_finite(self, x: torch.Tensor, t: int) -> None:
         """End the run as diverged; x_t stands, and every row so far is kept."""
-        if not torch.isfinite(x).all():
+        if not is_finite(x):
             self.diverged = f"the model became non-finite in round {t}"
             raise StopIteration
 
@@ -223,7 +226,8 @@ class FederatedLoop(FitLoop):
     def _publish(self) -> None:
         """The row where Lightning's callbacks and loggers look."""
         known = {name: value for name, value in self.row.items() if value is not None}
-        self.trainer.callback_metrics.update({k: torch.tensor(float(v)) for k, v in known.items()})
+        values = torch.tensor([float(value) for value in known.values()]).unbind()
+        self.trainer.callback_metrics.update(zip(known, values, strict=True))
         for logger in self.trainer.loggers if self.trainer.is_global_zero else ():
             logger.log_metrics(known, step=int(known["round"]))
 
@@ -251,6 +255,10 @@ class FederatedLoop(FitLoop):
             "bytes/down": size * count,
             **self.participation.log(t),
         }
+
+    def state_dict(self, destination: dict[str, Any] | None = None, prefix: str = "") -> dict[str, Any]:
+        """What Lightning makes of its loops, without deep copies."""
+        return states(self, {} if destination is None else destination, prefix)
 
     def on_save_checkpoint(self) -> dict[str, Any]:
         """Rounds applied and local steps; there is no random state to save."""

@@ -52,6 +52,7 @@ class RoundCheckpoint(Checkpoint):
         self.folder, self.every, self.keep, self.rounds = folder, every, keep, rounds
         self.store, self.sync = store, sync
         self.states: dict[int, int] = {}  # client -> the last round after which it kept a state
+        self._saved: list[Path] | None = None  # newest first; None: not looked for yet
 
     def state_dict(self) -> dict[str, Any]:
         """Which client states belong to the checkpoint: one that is gone must be noticed."""
@@ -60,6 +61,7 @@ class RoundCheckpoint(Checkpoint):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Bring back the past models of the round that the run continues after, or keep x_0."""
         loop, t = trainer.fit_loop, rounds_done(trainer)
+        self._saved = None
         self.states = self.store.newest(until=t) if self.store else {}
         if not isinstance(loop, FederatedLoop) or loop.history.length == 1:
             return
@@ -78,10 +80,18 @@ class RoundCheckpoint(Checkpoint):
             oldest = t - self.every * (self.keep + 1) - loop.history.length
             _model_file(self.folder, oldest).unlink(missing_ok=True)
         if t % self.every == 0 or t == self.rounds:
-            trainer.save_checkpoint(self.folder / f"round-{t:06d}.ckpt")
+            path = self.folder / f"round-{t:06d}.ckpt"
+            trainer.save_checkpoint(path)
             if trainer.is_global_zero:
-                for old in checkpoints(self.folder)[self.keep :]:
-                    old.unlink(missing_ok=True)
+                self._remove_old(path)
+
+    def _remove_old(self, path: Path) -> None:
+        """Keep the newest; ``path`` was just written. The folder is listed once: it is this run's alone."""
+        known = checkpoints(self.folder) if self._saved is None else [path, *self._saved]
+        newest = sorted(set(known), key=round_of, reverse=True)
+        for old in newest[self.keep :]:
+            old.unlink(missing_ok=True)
+        self._saved = newest[: self.keep]
 
     def _keep_model(self, trainer: pl.Trainer, model: Snapshot, shared: State, t: int) -> None:
         """Write x_t once, with what a client fetches beside it; later checkpoints refer to it."""

@@ -12,7 +12,7 @@ from fedgm.upload.rule import Sent, State
 class Plain:
     """Alg. 2: every entry of the delta in its own precision."""
 
-    keeps = False
+    keeps = draws = False
 
     def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
         """Nothing is lost and nothing is kept."""

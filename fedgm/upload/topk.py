@@ -20,6 +20,7 @@ class TopK:
 
     share: float
     feedback: bool = True
+    draws = False
 
     def __post_init__(self) -> None:
         entries(self.share, 1)  # refuses a wrong share before training
@@ -30,7 +31,7 @@ class TopK:
         return self.feedback
 
     def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
-        """Draws nothing."""
+        """The largest entries, of the delta alone or with what earlier rounds left out."""
         k = entries(self.share, delta.numel())
         if not self.feedback:
             return Sent(*top_k(delta, k), {})

@@ -1,10 +1,10 @@
 """What torchrun and srun start, on one machine: two groups of processes that meet on the loopback device."""
 
 import os
-import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,11 +26,12 @@ def free_port() -> int:
         return found.getsockname()[1]
 
 
-def torchrun(rank: int, port: int) -> dict[str, str]:
-    """What torchrun --nnodes=2 --nproc-per-node=1 gives to the process of a node."""
+def torchrun(rank: int, port: int, per_node: int = 1) -> dict[str, str]:
+    """What torchrun --nnodes=2 --nproc-per-node=PER_NODE gives to a process."""
     return {
-        "TORCHELASTIC_RUN_ID": "none", "RANK": str(rank), "LOCAL_RANK": "0", "GROUP_RANK": str(rank),
-        "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+        "TORCHELASTIC_RUN_ID": "none", "RANK": str(rank), "LOCAL_RANK": str(rank % per_node),
+        "GROUP_RANK": str(rank // per_node), "WORLD_SIZE": str(2 * per_node),
+        "LOCAL_WORLD_SIZE": str(per_node), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
         "GLOO_SOCKET_IFNAME": "lo",
     }  # fmt: skip
 
@@ -45,9 +46,16 @@ def srun(rank: int, port: int) -> dict[str, str]:
     }  # fmt: skip
 
 
-def start(commands, home, environment, *words):
+def start(commands, home, environment, *words, ranks=2):
     port = free_port()
-    return [commands.start(home, *RUN, *words, **environment(rank, port)) for rank in (0, 1)]
+    return [commands.start(home, *RUN, *words, **environment(rank, port)) for rank in range(ranks)]
+
+
+def assert_nothing_left(started):
+    """Every command is a process group of its own: whatever it has started belongs to it."""
+    for command in started:
+        with pytest.raises(ProcessLookupError):
+            os.killpg(command.pid, 0)
 
 
 @pytest.mark.parametrize("environment", [torchrun, pytest.param(srun, marks=pytest.mark.slow)])
@@ -58,6 +66,7 @@ def test_two_nodes_are_one_process_bit_for_bit_and_one_writes(commands, tmp_path
     assert result(tmp_path / "out") == result(tmp_path / "reference")
     assert "workers 2" in first.words
     assert second.text == ""
+    assert_nothing_left([first, second])
     again = start(commands, tmp_path / "out", environment, "rounds=3")
     assert [command.wait() for command in again] == [0, 0]
     assert "already done" in again[0].text
@@ -68,19 +77,41 @@ def test_two_nodes_are_one_process_bit_for_bit_and_one_writes(commands, tmp_path
 def test_a_killed_process_ends_the_other_and_the_run_continues(commands, tmp_path, victim):
     ranks = start(commands, tmp_path / "out", torchrun, "rounds=40")
     ranks[0].until_row(2)
-    os.kill(ranks[victim].pid, signal.SIGKILL)
+    ranks[victim].kill()
     other = ranks[1 - victim]
     assert other.wait() == 1, other.text
+    assert_nothing_left(ranks)
     assert "another process of this run has ended" in other.words
     assert "the same command continues" in other.words
     assert "Traceback" not in other.text
-    if victim == 1:
-        assert read_summary(tmp_path / "out")["status"] == "failed"
-        ranks = start(commands, tmp_path / "out", torchrun, "rounds=40")
-        assert [command.wait() for command in ranks] == [0, 0], ranks[0].text
-        assert "continuing after round" in ranks[0].words
-        fedgm.run([*RUN, "trainer.workers=1", "rounds=40", f"output_dir={tmp_path / 'reference'}"])
-        assert result(tmp_path / "out") == result(tmp_path / "reference")
+    status = read_summary(tmp_path / "out")["status"]
+    assert status == ("running" if victim == 0 else "failed")  # the first one keeps the record
+    ranks = start(commands, tmp_path / "out", torchrun, "rounds=40")
+    assert [command.wait() for command in ranks] == [0, 0], ranks[0].text
+    assert "continuing after round" in ranks[0].words
+    assert_nothing_left(ranks)
+    fedgm.run([*RUN, "trainer.workers=1", "rounds=40", f"output_dir={tmp_path / 'reference'}"])
+    assert result(tmp_path / "out") == result(tmp_path / "reference")
+
+
+@pytest.mark.slow
+def test_two_processes_on_each_of_two_nodes_and_a_whole_node_is_lost(commands, tmp_path):
+    """Four processes, three clients a round: one of them has nothing to do."""
+    environment = partial(torchrun, per_node=2)
+    ranks = start(commands, tmp_path / "out", environment, "rounds=30", ranks=4)
+    ranks[0].until_row(2)
+    for lost in ranks[2:]:
+        lost.kill()
+    assert [command.wait() for command in ranks[:2]] == [1, 1], ranks[0].text
+    assert "another process of this run has ended" in ranks[0].words
+    assert_nothing_left(ranks)
+    ranks = start(commands, tmp_path / "out", environment, "rounds=30", ranks=4)
+    assert [command.wait() for command in ranks] == [0] * 4, ranks[0].text
+    assert "workers 4" in ranks[0].words
+    assert [command.text for command in ranks[1:]] == [""] * 3
+    assert_nothing_left(ranks)
+    fedgm.run([*RUN, "trainer.workers=1", "rounds=30", f"output_dir={tmp_path / 'reference'}"])
+    assert result(tmp_path / "out") == result(tmp_path / "reference")
 
 
 def test_what_cannot_be_is_refused_by_every_rank(commands, tmp_path):

@@ -52,6 +52,10 @@ def test_the_private_names_of_lightning_exist():
         ),
         "strategy._configure_launcher": FederatedDDP()._configure_launcher,
         "strategy._launcher": FederatedDDP()._launcher,
+        "pytorch_lightning.loops.loop._Loop": import_module("pytorch_lightning.loops.loop")._Loop,
+        "pytorch_lightning.loops.progress._BaseProgress": (
+            import_module("pytorch_lightning.loops.progress")._BaseProgress
+        ),
         "trainer._logger_connector._first_loop_iter": fitted.trainer._logger_connector._first_loop_iter,
         "pytorch_lightning.trainer.call._call_callback_hooks": (
             import_module("pytorch_lightning.trainer.call")._call_callback_hooks

@@ -1,7 +1,8 @@
+import pytest
 import torch
 from torch import nn
 
-from fedgm.client.weights import FlatWeights, Snapshot
+from fedgm.client.weights import FlatWeights, Snapshot, is_finite
 from fedgm.models.resnet import resnet
 
 
@@ -86,3 +87,25 @@ def test_writing_leaves_the_optimiser_its_tensors():
     net(torch.ones(2)).backward()
     sgd.step()
     assert weights.read().x.tolist() == [-1.0, -1.0, -1.0]
+
+
+def test_a_vector_is_in_logical_order_whatever_the_layout():
+    net = small().to(memory_format=torch.channels_last)
+    assert not net[0].weight.is_contiguous()
+    expected = torch.cat([p.detach().reshape(-1) for p in net.parameters()])
+    assert torch.equal(FlatWeights(net).read().x, expected)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("place", [0, 5, 9])
+def test_one_bad_entry_is_seen(bad, place):
+    values = torch.linspace(-1, 1, 10)
+    assert is_finite(values)
+    values[place] = bad
+    assert not is_finite(values)
+
+
+def test_nothing_is_finite_and_so_are_the_largest_numbers():
+    assert is_finite(torch.empty(0))
+    most = torch.finfo(torch.float32).max
+    assert is_finite(torch.tensor([-most, most]))  # their difference is not
