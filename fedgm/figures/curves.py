@@ -1,5 +1,6 @@
 """curves.png: a run's training and test curves, with its stage ends and its caption."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ TRAIN, TEST, STAGE = BLUE, RED, MUTED
 
 def draw(
     path: Path, rows: list[Row], ends: list[int], title: str, caption: str, board: Scoreboard,
-    initial: Row | None = None,
+    initial: Mapping[str, float] | None = None,
 ) -> None:  # fmt: skip
     """Every metric of the global model against rounds, the headline also against a virtual clock.
 

@@ -101,7 +101,7 @@ class Reproduction:
         others = [self._companion(name) for name in judge.companions(one)]
         known = evidence.gather(one, others, self.lookup)
         lines = judge.lines_of(one, known)
-        verdict = {**self._facts(one), "lines": lines, "speed": judge.speed_of(one, known)}
+        verdict: dict[str, Any] = {**self._facts(one), "lines": lines, "speed": judge.speed_of(one, known)}
         for line in verdict["lines"] if one.figure.has_winners else ():
             line["seed 0"] = self._chosen(one, line["key"], known.measure.column(TEST))
         verdict["claims"] = judge.judge(one, known, partial(self.grids, judged=known.measure.column(TEST)))
