@@ -7,7 +7,7 @@ from fedgm.errors import FedGMError
 from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
 from fedgm.tasks.classification import Classification
-from tests.unit.federated_run import configured, fit, module_of
+from tests.unit.federated_run import configured, fit, flat, module_of
 
 
 class Manual(Classification):
