@@ -29,7 +29,8 @@ def draw(
     if measured and "clock/time" in measured[0]:
         panels.append(("clock/time", board.judge))
     if initial:
-        measured = [{"round": 0, "clock/time": 0.0, **initial}, *measured]
+        start: Row = {"round": 0, "clock/time": 0.0, **initial}
+        measured = [start, *measured]
     figure = Figure(figsize=(4.8 * len(panels), 4.4), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     for place, (abscissa, metric) in enumerate(panels, start=1):
