@@ -7,6 +7,7 @@ from typing import Any
 
 from fedgm.tasks.metric import Metric
 
+OPEN = ("missing", "paused", "stopped", "killed", "running", "failed", "damaged")  # how notes of parts end
 HEAD = """\
 # The paper's figures and claims, reproduced
 
@@ -32,7 +33,7 @@ def _overview(verdicts: Sequence[dict[str, Any]]) -> str:
     for verdict in verdicts:
         scale = f"{verdict['profile']}, {verdict['rounds']}, {_listed(verdict['judged on'])}"
         lines += [
-            f"| {verdict['figure']} | {claim['claim']}: {claim['text']} | **{claim['verdict']}** | {scale} | "
+            f"| {verdict['figure']} | {claim['claim']}: {claim['text']} | {_verdict(claim)} | {scale} | "
             f"`{verdict['command']}` |"
             for claim in verdict["claims"]
         ]
@@ -50,11 +51,18 @@ def table(verdicts: Sequence[dict[str, Any]]) -> str:
         scale = f"{verdict['profile']}, {verdict['rounds']} rounds, seeds {_listed(verdict['judged on'])}: "
         numbers = scale + "; ".join(_short(line, metric) for line in verdict["lines"])
         said = "<br>".join(f"{claim['claim']}: {claim['text']}" for claim in claims) or "-"
-        found = "<br>".join(f"**{claim['verdict']}**" for claim in claims) or "-"
+        found = "<br>".join(map(_verdict, claims)) or "-"
         cells = [str(verdict["figure"]), f"`{verdict['command']}`"]
         cells += [numbers, said, found] if was_run else ["-", said, "not run"]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _verdict(claim: dict[str, Any]) -> str:
+    """In bold where all runs are there: `undecided` for want of runs says nothing about the claim."""
+    notes = [note for part in claim["parts"] for note in part["notes"]]
+    lacking = any(note.rpartition(": ")[2] in OPEN for note in notes)
+    return "runs are missing" if lacking and claim["verdict"] == "undecided" else f"**{claim['verdict']}**"
 
 
 def _short(line: dict[str, Any], metric: Metric) -> str:
