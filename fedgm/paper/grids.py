@@ -37,7 +37,7 @@ def markdown(stored: Path, images: Path, home: Path) -> str:
     for clients, grids in GRIDS.items():
         budget = 0
         for grid in grids:
-            results = _results(grid, records, stored)
+            results = _grid(grid, records, stored)
             if results is None or not (ranked := ranking(results)):
                 continue
             budget = budget or len(results.plan.jobs)  # FedAvg's grid comes first
@@ -48,7 +48,7 @@ def markdown(stored: Path, images: Path, home: Path) -> str:
     return HEAD + "".join(lines) + "\n" + "\n".join(shown) + "\n"
 
 
-def _results(grid: str, records: Sequence[RunRecord], home: Path) -> Results | None:
+def _grid(grid: str, records: Sequence[RunRecord], home: Path) -> Results | None:
     """The grid on the seed that chooses; None where no record can belong to it: planning takes seconds."""
     name, *words = grid.split()
     found = file.read(conf_dir().parent / "sweeps" / f"{name}.yaml")

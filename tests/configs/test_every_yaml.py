@@ -165,6 +165,7 @@ def undocumented(path: Path) -> list[str]:
     """
     lines = path.read_text().splitlines()
     inherits = any(re.match(r"defaults: *\[\w+", line) for line in lines) or "experiment" in path.parts
+    is_written = "best" in path.parts  # by `fedgm sweep --best --write`, under a head that explains it
     missing, inside_hydra = [], False
     for number, line in enumerate(lines):
         if (found := KEY.match(line)) is None:
@@ -180,6 +181,7 @@ def undocumented(path: Path) -> list[str]:
             or passes_on
             or opens
             or inherits
+            or is_written
             or inside_hydra
             or key in NEEDS_NO_WORDS
             or "{_target_" in value

@@ -64,6 +64,8 @@ RANGES = {
     "local.state=freeze": ("reset or keep", "local.state=reset"),
     "name=../escape": ("a folder below output_dir", "name=mine"),
     "data.seed=-1": ("a number of at least 0", "data.seed=0"),
+    "participation.seed=-1": ("a number of at least 0", "participation.seed=0"),
+    "participation.sampler.seed=-1": ("a number of at least 0", "participation.sampler.seed=0"),
     "stop_after=0": ("a number of at least 1", "stop_after=50"),
     "track.mode=maybe": ("auto or online or offline or disabled", "track.mode=auto"),
 }
