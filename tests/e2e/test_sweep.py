@@ -36,9 +36,10 @@ def sweep_file(
 
 def start(path: Path, output_dir: Path, *arguments: str) -> subprocess.Popen:
     command = [*PROGRAM, str(path), "--output-dir", str(output_dir), "--workers", "2", *arguments]
+    # A pytest in the background ignores SIGINT, and its children would inherit that.
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # pytest may run in the background
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
 
 
