@@ -1,7 +1,6 @@
 """Lightning's counters as plain dictionaries, for checkpoints: what its loops give, without deep copies.
 
-``dataclasses.asdict``, which Lightning calls, copies every number as if it could change: a tenth of the fixed
-cost of a round.
+``dataclasses.asdict``, which Lightning calls, copies every number as if it could change, in every round.
 """
 
 from typing import Any
