@@ -19,8 +19,8 @@ class Sent(NamedTuple):
 class UploadRule(Protocol):
     """Called for every client's delta, before its weight and the mean; one small file and one yaml each.
 
-    A rule with ``draws = False`` says that it never touches ``rng``, and gets None: to make one takes as long
-    as a step of a small model.
+    A rule with ``draws = False`` says that it never touches ``rng``, and gets None: making one for
+    every client costs time.
     """
 
     @property
