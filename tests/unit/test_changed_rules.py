@@ -23,7 +23,7 @@ BEFORE = {
     "+experiment=multistage": "235b7632d2b10dbc",
     "participation=sync client=scaffold": "93ce5294d4dec600",
     "algorithm=qhadam algorithm.bias_correction=false": "94a1708c4753d914",
-    "+experiment=autonomous": "14323f16fbbf9402",
+    "+experiment=autonomous algorithm.eta=2 algorithm.beta=0.9 algorithm.nu=0.9": "14323f16fbbf9402",
 }
 
 

@@ -35,7 +35,8 @@ def test_the_setting_in_symbols_by_hand():
     s = setting("+experiment=multistage", *equal)
     assert (s.n, s.m, s.K, s.eta_l, s.tau) == (100, 5, 30, 0.01, 0)  # 100 images, batch 10, 3 epochs
     assert [stage.T for stage in s.stages] == [36, 71, 143]
-    s = setting("+experiment=autonomous", *equal)  # K_ref/K for 1/K: etas 30 times as large
+    # K_ref/K for 1/K: etas 30 times as large.
+    s = setting("+experiment=autonomous", "algorithm.eta=2", *equal)
     assert (s.tau, s.stages[0].eta) == (4, pytest.approx(2.0 * 30))
     assert [K for K, _ in s.K_law] == [10, 20, 30, 40, 50, 60]
     one = setting("participation=autonomous", "participation.normalize=steps", *equal).stages[0].eta

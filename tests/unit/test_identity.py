@@ -12,7 +12,8 @@ HASHES: dict[str, str] = {
     "+experiment=fedgm algorithm=fedavg algorithm.eta=1": "fda6cec86408d652",
     "+experiment=fedgm algorithm=fedavgm algorithm.eta=0.5 algorithm.beta=0.7": "3bb61bab4e8d394d",
     "+experiment=autonomous algorithm.eta=0.25 algorithm.beta=0.7 algorithm.nu=0.7": "f369313391c6ac46",
-    "+experiment=autonomous participation=autonomous_current": "97e288800ec0fa08",
+    "+experiment=autonomous participation=autonomous_current algorithm.eta=2 algorithm.beta=0.9"
+    " algorithm.nu=0.9": "97e288800ec0fa08",
     "+experiment=autonomous_delay10 algorithm=fedavg algorithm.eta=0.1": "b02ba6b305048f02",
     "+experiment=multistage": "235b7632d2b10dbc",
     "+experiment=multistage_long schedule.etas=[2.0]": "68679a12f5641cba",

@@ -13,8 +13,8 @@ import torch
 from fedgm.process.memory import kept
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(50):
-        blocks = [torch.zeros(1_500_000) for _ in range(4)]
+    for _ in range(20):
+        torch.zeros(10_000_000)  # 40 MB, above glibc's largest threshold: mapped afresh
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 with kept(sys.argv[1] == "on") as done:
     faults()
@@ -32,11 +32,8 @@ def taken(switch: str) -> tuple[str, int]:
 
 @pytest.mark.skipif(not is_glibc(), reason="the switches are glibc's")
 def test_freed_blocks_are_not_faulted_in_again():
-    # 200 blocks of 6 MB are 1,465 pages each: 290,000 faults where every block is mapped afresh.
+    # 20 blocks of 9,766 pages: up to 195,000 faults. A busy system takes a kept page back now and then.
     done, faults = taken("on")
-    assert done == "True"
-    assert faults < 5_000
-
-
-def test_the_key_switches_it_off():
-    assert taken("off")[0] == "False"
+    off, without = taken("off")
+    assert (done, off) == ("True", "False")
+    assert faults < without / 3
