@@ -30,6 +30,10 @@ def require_shape(config: RunConfig) -> None:
         ok = isinstance(node, Mapping) and "_target_" in node
         allowed = "keys with a _target_, from which a logger is built"
         require(ok, f"track.loggers.{name}", node, allowed, "track=csv")
+    for name, node in config.local.optimizers.items():
+        ok = isinstance(node, Mapping) and "_target_" in node
+        allowed = "keys with a _target_, from which an optimiser is built"
+        require(ok, f"local.optimizers.{name}", node, allowed, "local.optimizer=sgd")
     _require_figure(config.figure)
     _require_winners(config.best)
     layout = config.model.get("channels_last")
