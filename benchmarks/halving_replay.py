@@ -7,13 +7,16 @@ chosen, on the same seed, in points; the share is that of the rounds that it wou
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from fedgm.grid.halving import Halving
+from fedgm.grid.progress import score_at
 from fedgm.track import archive
 from fedgm.track.record import RunRecord
+
+KEYS = ("eta", "beta", "nu")
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ def replay(runs: Mapping[int, RunRecord], halving: Halving, metric: str) -> Repl
     for rung in halving.rungs(-(-rounds // every)):
         until = rung * every
         spent += sum(min(until, _done(runs[point])) - min(before, _done(runs[point])) for point in alive)
-        scores = {p: runs[p].mean(metric, until) if _done(runs[p]) >= until else None for p in alive}
+        scores = {point: score_at(runs[point], metric, until) for point in alive}
         alive, before = halving.survivors(scores, higher=True), until
     spent += sum(_done(runs[point]) - min(before, _done(runs[point])) for point in alive)
     finals = {p: run.mean(metric) for p, run in runs.items() if run.status == "finished"}
@@ -45,17 +48,22 @@ def replay(runs: Mapping[int, RunRecord], halving: Halving, metric: str) -> Repl
     return Replay(len(runs), regret, spent / total, _name(runs[chosen]), _name(runs[winner]))
 
 
+def numbered(runs: Iterable[RunRecord]) -> dict[int, RunRecord]:
+    """Points by number, as the sweep file has them: its lists ascend, eta first, then beta, then nu."""
+    return dict(enumerate(sorted(runs, key=lambda run: [run.config[f"algorithm.{key}"] for key in KEYS])))
+
+
 def _done(run: RunRecord) -> int:
     return int(run.facts["rounds_done"] or 0)
 
 
 def _name(run: RunRecord) -> str:
-    return ", ".join(f"{key} {run.config[f'algorithm.{key}']:g}" for key in ("eta", "beta", "nu"))
+    return ", ".join(f"{key} {run.config[f'algorithm.{key}']:g}" for key in KEYS)
 
 
 def main(paths: list[str]) -> None:
     for path in paths:
-        runs = dict(enumerate(run for run in archive.read(Path(path)) if run.facts["seed"] == 0))
+        runs = numbered(run for run in archive.read(Path(path)) if run.facts["seed"] == 0)
         found = replay(runs, Halving(3, min_iter=3), "test/acc")
         print(
             f"{Path(path).stem}: {found.runs} runs, regret {found.regret:.2f} points, "
