@@ -96,11 +96,11 @@ def draw(runs: Mapping[int, RunRecord], halving: Halving, metric: str, path: Pat
     save(figure, path)
 
 
-def main() -> None:
+def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("paths", nargs="+")
     parser.add_argument("--picture", type=Path)
-    given = parser.parse_args()
+    given = parser.parse_args(words)
     halving, metric, runs = Halving(3, min_iter=3), "test/acc", dict[int, RunRecord]()
     for path in given.paths:
         runs = numbered(run for run in archive.read(Path(path)) if run.facts["seed"] == 0)
