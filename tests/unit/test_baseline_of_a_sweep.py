@@ -33,7 +33,7 @@ def fedavg() -> DictConfig:
 
 
 def keep(cfg: DictConfig, score: float, home: Path, status: str = "finished", **values) -> Path:
-    """A run folder with the configuration that a run writes, and a made-up curve; its hash is made up, too."""
+    """A run folder with the configuration that a run writes; its curve and its hash are made up."""
     own = deepcopy(cfg)
     for key, value in values.items():
         OmegaConf.update(own, key, value)
