@@ -1,8 +1,8 @@
 """Run folders as older versions have written them: read, shown, loaded, found by their command, continued.
 
-``finished`` and ``paused`` are of commit 6ffc217: no task, upload or callbacks, no checksums, targets that have
-moved since. ``unanchored`` is of e91535a, before ``participation.anchor``. Left out are pictures, files that
-nobody reads again, and the model of ``unanchored``.
+``finished`` and ``paused`` are of commit 6ffc217: no task, upload or callbacks, no checksums, targets that
+have moved since. ``unanchored`` is of e91535a, before ``participation.anchor``. Left out are pictures, files
+that nobody reads again, and the model of ``unanchored``.
 """
 
 import json
