@@ -53,13 +53,19 @@ WRONG = {
     "local.optimizers.sgd=0": ("local.optimizers.sgd", "keys with a _target_", "local.optimizer=sgd"),
     "participation.count=101": (
         "participation.count",
-        "at most clients.count, which is 100",
-        "clients.count=101",
+        "1 to 100, which is clients.count",
+        "participation.count=100",
     ),
-    "participation.sampler.count=101": (
+    "participation.sampler.count=-1": (
         "participation.sampler.count",
-        "at most clients.count",
-        "clients.count=101",
+        "1 to 100",
+        "participation.sampler.count=100",
+    ),
+    "participation.per_round=0": ("participation.per_round", "1 to 100", "participation.per_round=100"),
+    "participation.sampler.per_round=0": (
+        "participation.sampler.per_round",
+        "1 to",
+        "participation.sampler.per_round=100",
     ),
     "+best.x=1": ("best.x", "the winner of each algorithm", "~best.x"),
     "model=null": ("model", "the name of an option", "--help"),
