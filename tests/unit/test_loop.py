@@ -198,8 +198,8 @@ def test_callbacks_see_every_client_and_the_server_update():
     expected = []
     for t in (1, 2):
         tasks = fitted.loop.participation.tasks(t)
-        costs = [-fitted.loop.clients._steps(task) for task in tasks]
-        order = sorted(range(3), key=lambda i: (costs[i], i))  # the longest client first
+        costs = [-fitted.loop.clients._cost(task) for task in tasks]
+        order = sorted(range(3), key=lambda i: (costs[i], i))  # the client with most samples first
         for number, i in enumerate(order):
             expected += [("start", number, tasks[i].client), ("end", number, tasks[i].client)]
         expected += [("server", t), "end of round"]
