@@ -7,7 +7,9 @@ FLOWER ?= .venv-flower
 PFL ?= .venv-pfl
 WORKERS ?= 2
 
-.PHONY: run test test-all lint bench bench-peers clean
+.PHONY: run install test test-all lint bench bench-peers clean
+
+install: $(VENV)/.installed
 
 run: $(VENV)/.installed
 	$(BIN)/python run.py +experiment=multistage

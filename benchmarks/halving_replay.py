@@ -1,19 +1,25 @@
 """Successive halving replayed on the stored curves of a full grid: its cost, and what it would have lost.
 
-    python -m benchmarks.halving_replay docs/results/small/fedgm_grid.jsonl ...
+    python -m benchmarks.halving_replay docs/results/small/fedgm_grid.jsonl ... [--picture PATH]
 
 Regret is the winner's mean of the last ten evaluations minus that of the point that halving would have
-chosen, on the same seed, in points; the share is that of the rounds that it would have run.
+chosen, on the same seed, in points; the share is that of the rounds that it would have run. The picture has
+every point of the last file: its score at the first rung, which decides, and the one that it ends with.
 """
 
-import sys
-from collections.abc import Mapping
+import argparse
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedgm.figures.formats import save
+from fedgm.figures.style import BLUE, INK, MUTED, plain, sheet, write_text
 from fedgm.grid.halving import Halving
+from fedgm.grid.progress import score_at
 from fedgm.track import archive
 from fedgm.track.record import RunRecord
+
+KEYS = ("eta", "beta", "nu")
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ def replay(runs: Mapping[int, RunRecord], halving: Halving, metric: str) -> Repl
     for rung in halving.rungs(-(-rounds // every)):
         until = rung * every
         spent += sum(min(until, _done(runs[point])) - min(before, _done(runs[point])) for point in alive)
-        scores = {p: runs[p].mean(metric, until) if _done(runs[p]) >= until else None for p in alive}
+        scores = {point: score_at(runs[point], metric, until) for point in alive}
         alive, before = halving.survivors(scores, higher=True), until
     spent += sum(_done(runs[point]) - min(before, _done(runs[point])) for point in alive)
     finals = {p: run.mean(metric) for p, run in runs.items() if run.status == "finished"}
@@ -45,23 +51,67 @@ def replay(runs: Mapping[int, RunRecord], halving: Halving, metric: str) -> Repl
     return Replay(len(runs), regret, spent / total, _name(runs[chosen]), _name(runs[winner]))
 
 
+def numbered(runs: Iterable[RunRecord]) -> dict[int, RunRecord]:
+    """Points by number, as the sweep file has them: its lists ascend, eta first, then beta, then nu."""
+    return dict(enumerate(sorted(runs, key=lambda run: [run.config[f"algorithm.{key}"] for key in KEYS])))
+
+
 def _done(run: RunRecord) -> int:
     return int(run.facts["rounds_done"] or 0)
 
 
 def _name(run: RunRecord) -> str:
-    return ", ".join(f"{key} {run.config[f'algorithm.{key}']:g}" for key in ("eta", "beta", "nu"))
+    return ", ".join(f"{key} {run.config[f'algorithm.{key}']:g}" for key in KEYS)
 
 
-def main(paths: list[str]) -> None:
-    for path in paths:
-        runs = dict(enumerate(run for run in archive.read(Path(path)) if run.facts["seed"] == 0))
-        found = replay(runs, Halving(3, min_iter=3), "test/acc")
+def draw(runs: Mapping[int, RunRecord], halving: Halving, metric: str, path: Path) -> None:
+    """Score at the first rung against score at the end; points that go on are filled, the winner is named."""
+    every = int(next(iter(runs.values())).config["eval.every"])
+    until = halving.rungs(1000)[0] * every
+    early = {point: score_at(run, metric, until) for point, run in runs.items()}
+    kept = set(halving.survivors(early, higher=True))
+    both = {point: (early[point], run.mean(metric)) for point, run in runs.items()}
+    known = {point: (100 * a, 100 * b) for point, (a, b) in both.items() if a is not None and b is not None}
+    best = max(known, key=lambda point: known[point][1])
+    figure = sheet(5.6, 3.9)
+    axes = figure.add_subplot()
+    for inside, fill, edge in ((True, BLUE, BLUE), (False, "white", MUTED)):
+        xy = [known[point] for point in known if (point in kept) == inside]
+        axes.plot([x for x, _ in xy], [y for _, y in xy], "o", ms=4, mfc=fill, mec=edge)
+    axes.annotate(
+        f"winner: {_name(runs[best])}",
+        known[best],
+        (0, 7),
+        textcoords="offset points",
+        fontsize=8,
+        ha="center",
+    )
+    axes.set_xlabel(f"{metric}, %, mean of the evaluations up to round {until}", fontsize=9, color=INK)
+    axes.set_ylabel("mean of the last 10 evaluations, %", fontsize=9, color=INK)
+    plain(axes)
+    caption = (
+        f"{len(known)} points of seed 0. Filled: go on after round {until}, the best third. Rings: stopped."
+    )
+    write_text(figure, "What the first rung says of the end", [caption])
+    save(figure, path)
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("paths", nargs="+")
+    parser.add_argument("--picture", type=Path)
+    given = parser.parse_args(words)
+    halving, metric, runs = Halving(3, min_iter=3), "test/acc", dict[int, RunRecord]()
+    for path in given.paths:
+        runs = numbered(run for run in archive.read(Path(path)) if run.facts["seed"] == 0)
+        found = replay(runs, halving, metric)
         print(
             f"{Path(path).stem}: {found.runs} runs, regret {found.regret:.2f} points, "
             f"{100 * found.share:.0f} % of the rounds; chose {found.chosen}; best {found.winner}"
         )
+    if given.picture:
+        draw(runs, halving, metric, given.picture)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

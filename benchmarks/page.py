@@ -23,10 +23,15 @@ def put(name: str, table: str, page: Path = PAGE) -> None:
 
 def taken() -> dict[str, Any]:
     """Commit, day and load average, to be asked for before a measurement starts."""
-    words = ["git", "describe", "--always", "--dirty"]
-    commit = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    commit = _git("rev-parse", "--short", "HEAD")
+    if commit and _git("status", "--porcelain", "--untracked-files=no", "--", ":!docs"):
+        commit += "-dirty"  # not by the page that the measurements before this one have written
     day = time.strftime("%Y-%m-%d", time.gmtime())
     return {"commit": commit or None, "date": day, "load": round(os.getloadavg()[0], 2)}
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], capture_output=True, text=True, check=False).stdout.strip()
 
 
 def when(stamp: dict[str, Any]) -> str:

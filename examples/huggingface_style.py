@@ -67,7 +67,7 @@ class Wrapped(pl.LightningModule):
 
 
 def clients(count=6, size=16):
-    """Clients count upwards, each from numbers of its own; twelve o'clock is followed by one."""
+    """Each text counts upwards modulo 12; each client starts from numbers of its own."""
     made = []
     for client in range(count):
         starts = (torch.arange(size) % 3 + 2 * client) % TOKENS

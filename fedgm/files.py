@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import socket
 from pathlib import Path
 
 SEAL = b"fedgm seal 1 "  # then the digest in hexadecimal digits and a line break, then the content
@@ -17,7 +18,7 @@ def write_atomically(path: Path, content: str | bytes | memoryview, sync: bool =
 
     With ``sync`` the new one is on the disk when this returns, content and name.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = beside(path)
     data = content.encode() if isinstance(content, str) else content
     try:
         with open(temporary, "wb", opener=no_link) as file:
@@ -31,6 +32,11 @@ def write_atomically(path: Path, content: str | bytes | memoryview, sync: bool =
         raise
     if sync:
         sync_folder(path.parent)
+
+
+def beside(path: Path) -> Path:
+    """A name in that folder that only this process has: machines that share a folder repeat their pids."""
+    return path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.tmp")
 
 
 def no_link(path: str, flags: int) -> int:

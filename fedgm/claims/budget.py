@@ -35,11 +35,11 @@ def budget_notes(
     k = len(baseline)
     found = best_of(scores, min(k, len(scores)))
     notes = [
-        f"seed 0: best of {found.n} {found.whole:.1f} %, expected best of {k} of them {found.mean:.1f} % "
-        f"(90 % of draws: {found.low:.1f} to {found.high:.1f}), {baseline_name}'s best of {k} {best:.1f} %"
+        f"seed 0: best of {found.n}: {found.whole:.1f} %, expected best of {k} of them: {found.mean:.1f} % "
+        f"(90 % of draws: {found.low:.1f} to {found.high:.1f}), {baseline_name}'s best of {k}: {best:.1f} %"
     ]
     if len(scores) <= k:
-        notes = [f"equal budgets: best of {found.n} {found.whole:.1f} %, {baseline_name}'s {best:.1f} %"]
+        notes = [f"equal budgets: best of {found.n}: {found.whole:.1f} %, {baseline_name}'s {best:.1f} %"]
     paused = sum(run.status == "paused" for run, _ in known[name])
     if paused:
         notes.append(

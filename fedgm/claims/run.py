@@ -61,7 +61,7 @@ class JudgedRun:
         """Ended as diverged, or mean of the last 10: training loss >= ln(classes), metric <= 1.2 chance."""
         if self.status == "diverged":
             return True
-        if not self.classes:
+        if not (self.classes and self.is_judged):
             return False
         loss, reached = (curve.last10(self.values.get(key, ())) for key in (LOSS, self.judged))
         lost = loss is not None and loss >= math.log(self.classes)

@@ -56,7 +56,7 @@ def parse_seeds(words: str) -> int | list[int]:
 )
 @click.option("--export", metavar="FILE", help="Store the rows of the runs in one compact file.")
 @click.option(
-    "--dry-run", is_flag=True, help="Show the plan and the expected time; runs nothing but a round."
+    "--dry-run", is_flag=True, help="Show the plan and the expected time; runs nothing but first rounds."
 )
 def command(
     figure: str, overrides: tuple[str, ...], seeds: str, workers: int | None, profile: str | None,

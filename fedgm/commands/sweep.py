@@ -41,7 +41,7 @@ def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> li
 @click.option("--best", is_flag=True, help="Show the winners, and run nothing.")
 @click.option("--write", is_flag=True, help="With --best: keep the winner in conf/best/<profile>.yaml.")
 @click.option(
-    "--dry-run", is_flag=True, help="Points, rounds and expected hours; runs nothing but a first round."
+    "--dry-run", is_flag=True, help="Points, rounds and expected hours; runs nothing but first rounds."
 )
 @click.option(
     "--stored",
@@ -76,7 +76,7 @@ def command(
     if dry_run:
         _dry_run(planned, count)
     elif status or best or export:
-        planned.conclude({}, send=False) if best else planned.status()
+        planned.conclude({}, send=planned.asks_for_wandb) if best else planned.status()
         if write:
             console.print(f"  {planned.write_winner()}", highlight=False, soft_wrap=True)
         if export:
@@ -91,21 +91,23 @@ def command(
 
 def _dry_run(planned: "Sweep", workers: int) -> None:
     """What would be run, and how long it would take."""
+    from fedgm.grid.hours import rounds_left
+    from fedgm.grid.progress import rung_rounds
+
     plan = planned.plan
     jobs = len(plan.jobs)
     done = sum(planned.results.state(job) in ("finished", "diverged") for job in plan.jobs)
     points = f"{len(plan.file.points)} points x {len(plan.seeds)} seeds"
     click.echo(f"{plan.file.name}: {points} = {jobs} runs, {done} done")
     click.echo(f"rounds:  {plan.jobs[0].rounds} each, profile {plan.profile}, experiment {plan.experiment}")
-    if plan.file.halving:
-        first = plan.jobs[0]
-        rungs = plan.file.halving.rungs(-(-first.rounds // first.eval_every))
+    if rungs := rung_rounds(plan):
+        left, whole = (sum(rounds_left(planned.results, halving)) for halving in (True, False))
+        places = ", ".join(map(str, rungs))
         click.echo(
-            f"halving: a rung decides after rounds {', '.join(str(r * first.eval_every) for r in rungs)}"
+            f"halving: decides after rounds {places}; {left:.0f} rounds to run, {whole:.0f} without it"
         )
     hours = planned.expected_hours(workers)
-    bound = " at most (halving stops most runs early)" if plan.file.halving else ""
-    click.echo(f"time:    about {hours:.2f} hours with {workers} workers{bound}")
+    click.echo(f"time:    about {hours:.2f} hours with {workers} workers")
     for job in plan.jobs[:5]:
         click.echo(f"  {' '.join(job.overrides)}")
     if jobs > 5:

@@ -38,14 +38,16 @@ def command(results: Path, page: Path) -> None:
         figure = pictures.draw_gains(gains, early, f"{scale} {about}")
         links["Gain over FedAvg by eta and delay"] = save(figure, page.with_name("when_gain.png")).name
     ranges = {
-        f"{setting.name}: {_name(*rule)}": (
-            [p.eta for p in points if (p.algorithm, p.beta, p.nu) == rule],
+        f"{setting.name}: {_name(*rule)}": pictures.Etas(
+            [p.eta for p in points if (p.algorithm, p.beta, p.nu) == rule and not p.paused],
             etas,
+            [p.eta for p in points if (p.algorithm, p.beta, p.nu) == rule and p.paused],
         )
         for setting, points in found.items()
         for rule, etas in when.usable(points).items()
     }
-    about = f"{scale} Filled: within {when.NEAR:g} points of the rule's own best. Rings: run."
+    about = f"Filled: within {when.NEAR:g} points of the rule's own best. Rings: run, not usable."
+    about = f"{scale} {about} Dots: stopped early."
     figure = pictures.draw_ranges(ranges, about)
     links["Usable server rates"] = save(figure, page.with_name("when_ranges.png")).name
     body = when.markdown(found, links, scale, first.board.judge)

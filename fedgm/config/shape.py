@@ -30,11 +30,27 @@ def require_shape(config: RunConfig) -> None:
         ok = isinstance(node, Mapping) and "_target_" in node
         allowed = "keys with a _target_, from which a logger is built"
         require(ok, f"track.loggers.{name}", node, allowed, "track=csv")
+    for name, node in config.local.optimizers.items():
+        ok = isinstance(node, Mapping) and "_target_" in node
+        allowed = "keys with a _target_, from which an optimiser is built"
+        require(ok, f"local.optimizers.{name}", node, allowed, "local.optimizer=sgd")
+    _require_clients(config)
     _require_figure(config.figure)
     _require_winners(config.best)
     layout = config.model.get("channels_last")
     ok = isinstance(layout, bool)
     require(ok, "model.channels_last", layout, "true or false", "model.channels_last=true")
+
+
+def _require_clients(config: RunConfig) -> None:
+    """Refuse to draw from clients that do not exist."""
+    count, sampler = config.clients.count, config.participation.get("sampler")
+    nodes = {"participation": config.participation, "participation.sampler": sampler}
+    for key, node in nodes.items():
+        drawn = cast(Mapping[str, Any], node).get("count") if isinstance(node, Mapping) else None
+        ok = not isinstance(drawn, int) or drawn <= count
+        allowed = f"at most clients.count, which is {count}"
+        require(ok, f"{key}.count", drawn, allowed, f"clients.count={drawn}")
 
 
 def _require_figure(figure: Any) -> None:

@@ -32,4 +32,5 @@ def origin(best: Any, experiment: str | None, algorithm: Mapping[str, Any], anch
     found = entry(best, experiment, str(algorithm["name"]), anchor)
     if found is None or any(key in found and found[key] != algorithm.get(key) for key in VALUES):
         return "not a winner of the grid"
-    return f"winner of {found['sweep']} on seed {found['seed']}"
+    reading = f" (participation=autonomous_{anchor})" if anchor == "current" else ""
+    return f"winner of {found['sweep']}{reading} on seed {found['seed']}"

@@ -163,7 +163,7 @@ class CohortTrainer:
 
     def _slots(self, tasks: list[ClientTask]) -> Iterator[int]:
         """This worker's tasks, each framed by Lightning's batch hooks and our client hooks."""
-        costs = [self._steps(task) for task in tasks]
+        costs = [self._cost(task) for task in tasks]
         own = share_out(costs, self.trainer.world_size)[self.trainer.global_rank]
         progress = self.trainer.fit_loop.epoch_loop.batch_progress
         progress.reset_on_run()
@@ -187,6 +187,10 @@ class CohortTrainer:
     def _steps(self, task: ClientTask) -> int:
         """K_i: local steps of a task."""
         return local_steps(self.data, task.client, task.epochs, self.settings.unit)
+
+    def _cost(self, task: ClientTask) -> int:
+        """What a task takes, in samples: a client's last batch may be small."""
+        return task.epochs * (1 if self.settings.unit == "steps" else self.data.size(task.client))
 
     def _batches(self, task: ClientTask, t: int) -> Iterator[Any]:
         """A client's batches; layers that draw (dropout) start from (seed, round, client) too."""

@@ -1,6 +1,7 @@
 """When FedGM helps: its gain over FedAvg's best by eta and delay, and the etas that each rule can use."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib import colormaps
@@ -37,12 +38,21 @@ def draw_gains(
     return figure
 
 
-def draw_ranges(rules: Mapping[str, tuple[Sequence[float], Sequence[float]]], caption: str) -> Figure:
-    """For each rule the etas that were run (rings), and those it can use (filled)."""
+class Etas(NamedTuple):
+    """Of one rule: all that were run to their end, those of them that it can use, those stopped early."""
+
+    ended: Sequence[float]
+    usable: Sequence[float]
+    stopped: Sequence[float]
+
+
+def draw_ranges(rules: Mapping[str, Etas], caption: str) -> Figure:
+    """For each rule the etas that were run to their end (rings), usable (filled) or stopped early (dots)."""
     figure = sheet(6.4, 0.27 * len(rules) + 1.5)
     axes = figure.add_subplot()
-    for y, (run, usable) in enumerate(reversed(list(rules.values()))):
-        axes.plot(run, [y] * len(run), "o", ms=4.5, mfc="white", mec=MUTED, mew=0.7)
+    for y, (ended, usable, stopped) in enumerate(reversed(list(rules.values()))):
+        axes.plot(ended, [y] * len(ended), "o", ms=4.5, mfc="white", mec=MUTED, mew=0.7)
+        axes.plot(stopped, [y] * len(stopped), "o", ms=1.5, color=MUTED)
         if usable:
             axes.plot([min(usable), max(usable)], [y, y], color=BLUE, lw=1.6, alpha=0.5)
             axes.plot(usable, [y] * len(usable), "o", ms=5.5, color=BLUE)

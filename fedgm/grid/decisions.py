@@ -5,6 +5,7 @@ import json
 import os
 from pathlib import Path
 
+from fedgm.files import beside
 from fedgm.grid.plan import SweepPlan
 
 
@@ -21,15 +22,27 @@ def keep(plan: SweepPlan, until: int, survivors: list[int]) -> list[int]:
     """Keep a decision, unless another runner was faster: then its decision counts."""
     path = _path(plan, until)
     path.parent.mkdir(parents=True, exist_ok=True)
-    own = path.with_name(f".{path.name}.{os.getpid()}")
-    own.write_text(json.dumps({"survivors": survivors, "round": until}) + "\n")
     try:
-        os.link(own, path)  # fails where the name is taken, and shows no half-written file
+        _create(path, json.dumps({"survivors": survivors, "round": until}) + "\n")
     except FileExistsError:
-        return read(plan, until) or survivors
-    finally:
-        own.unlink()
+        found = read(plan, until)
+        return survivors if found is None else found
     return survivors
+
+
+def _create(path: Path, text: str) -> None:
+    """A file that was not there before; raises :class:`FileExistsError` where the name is taken."""
+    own = beside(path)
+    own.write_text(text)
+    try:
+        os.link(own, path)  # shows no half-written file
+    except FileExistsError:
+        raise
+    except OSError:  # a disk without hard links
+        with path.open("x") as file:
+            file.write(text)
+    finally:
+        own.unlink(missing_ok=True)
 
 
 def _path(plan: SweepPlan, until: int) -> Path:

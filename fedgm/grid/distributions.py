@@ -20,6 +20,13 @@ DISTRIBUTIONS: dict[str, Draw] = {
     "log_uniform_values": lambda node, rng: exp(float(rng.uniform(log(node["min"]), log(node["max"])))),
     "normal": lambda node, rng: float(rng.normal(node.get("mu", 0.0), node.get("sigma", 1.0))),
 }
+OWN = {
+    "constant": ("value",),
+    "categorical": ("values",),
+    "q_uniform": ("min", "max", "q"),
+    "normal": ("mu", "sigma"),
+}
+KEYS = ("value", "values", "distribution", "min", "max", "q", "mu", "sigma")  # of any distribution
 
 
 def kind(node: Mapping[str, Any]) -> str:
@@ -34,20 +41,27 @@ def kind(node: Mapping[str, Any]) -> str:
     return "int_uniform" if whole else "uniform"
 
 
+def own_keys(node: Mapping[str, Any]) -> tuple[str, ...]:
+    """What an entry may say, by its distribution: another key would change nothing."""
+    return ("distribution", *OWN.get(kind(node), ("min", "max")))
+
+
 def misses(node: Mapping[str, Any]) -> str:
     """What an entry lacks for its distribution, or nothing."""
     name = kind(node)
     if name in ("constant", "categorical"):
         key = "value" if name == "constant" else "values"
         return "" if key in node else f"{name} needs {key}:"
+    if not all(isinstance(node.get(key, 1), int | float) for key in ("q", "mu", "sigma")):
+        return f"{name} needs numbers"
     if name == "normal":
-        return ""
+        return "" if node.get("sigma", 1) >= 0 else "normal needs sigma: of 0 or more"
     low, high = node.get("min"), node.get("max")
     if not (isinstance(low, int | float) and isinstance(high, int | float)):
         return f"{name} needs numbers as min: and max:"
     if low >= high or (name == "log_uniform_values" and low <= 0):
         return "min below max" + (", both above 0" if name == "log_uniform_values" else "")
-    return ""
+    return "" if node.get("q", 1) > 0 else f"{name} needs q: above 0"
 
 
 def draw(node: Mapping[str, Any], number: int, place: int) -> Any:

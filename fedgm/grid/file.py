@@ -1,6 +1,6 @@
 """A W&B sweep file as data: checked before the first run, with the key and what to write instead."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import product
@@ -9,14 +9,16 @@ from typing import Any, Literal, cast
 
 import yaml
 
-from fedgm.errors import ClashError, ConfigError, RefusedError, require
-from fedgm.grid.distributions import DISTRIBUTIONS, draw, kind, misses
+from fedgm.errors import ClashError, ConfigError, RefusedError, require, require_fits
+from fedgm.grid import distributions
+from fedgm.grid.distributions import DISTRIBUTIONS, draw, kind, misses, own_keys
 from fedgm.grid.halving import Halving
 
 KEYS = (
     "program", "project", "entity", "name", "description", "method", "metric", "parameters", "command",
     "early_terminate", "run_cap",
 )  # fmt: skip
+METRIC = ("name", "goal", "target", "impute")  # the last two are for W&B's server alone
 MACROS = ("${env}", "${interpreter}", "${program}", "${args_no_hyphens}")
 Value = float | int | str | bool | None
 
@@ -43,10 +45,7 @@ class SweepFile:
 def read(path: Path) -> SweepFile:
     """The checked file; raises :class:`ConfigError` for the first thing that cannot be run."""
     content = _content(path)
-    for key in content:
-        near = get_close_matches(str(key), KEYS, n=1)
-        hint = f"{near[0]}: as the key" if near else "one of W&B's keys"
-        require(key in KEYS, f"{path.name}: {key}", "(unknown key)", ", ".join(KEYS), hint)
+    _require_known(f"{path.name}: ", content, KEYS)
     method = content.get("method")
     if method == "bayes":
         allowed = "grid or random: a Bayesian search needs W&B's server"
@@ -60,6 +59,14 @@ def read(path: Path) -> SweepFile:
         path, str(content.get("name") or path.stem), cast(Any, method), metric, cast(Any, goal),
         _fixed(path, content), _points(path, content, str(method)), _halving(path, content),
     )  # fmt: skip
+
+
+def _require_known(place: str, node: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuse a misspelt key: what it was meant to say would be ignored."""
+    for key in node:
+        near = get_close_matches(str(key), known, n=1)
+        hint = f"{near[0]}: as the key" if near else "without it"
+        require(key in known, f"{place}{key}", "(unknown key)", ", ".join(known), hint)
 
 
 def _try(key: str, near: list[str]) -> tuple[str]:
@@ -83,6 +90,8 @@ def _metric(path: Path, content: dict[str, Any]) -> tuple[str, str]:
     metric = content.get("metric")
     key, example = f"{path.name}: metric", "metric: {name: test/loss, goal: minimize}"
     ok = isinstance(metric, dict) and isinstance(metric.get("name"), str)
+    if isinstance(metric, dict):
+        _require_known(f"{key}.", cast(dict[str, Any], metric), METRIC)
     require(ok, key, metric, "the name of a measured value", example)
     goal = cast(dict[str, Any], metric).get("goal", "minimize")  # W&B's default
     require(goal in ("maximize", "minimize"), f"{key}.goal", goal, "maximize or minimize", example)
@@ -115,7 +124,7 @@ def _points(path: Path, content: dict[str, Any], method: str) -> tuple[dict[str,
     ok = isinstance(cap, int) and cap >= 1
     require(ok, f"{path.name}: run_cap", cap, "how many points a random search draws", "run_cap: 20")
     return tuple(
-        {name: draw(node, number, place) for place, (name, node) in enumerate(parameters.items())}
+        {name: _number(draw(node, number, place)) for place, (name, node) in enumerate(parameters.items())}
         for number in range(cast(int, cap))
     )
 
@@ -136,12 +145,17 @@ def _check_parameter(key: str, name: str, node: Any, method: str) -> None:
     """One entry of ``parameters``: values that survive a command line, from a known distribution."""
     example = f"{name}: {{values: [0.5, 1.0]}}"
     require(isinstance(node, Mapping), key, node, "value:, values: or a distribution", example)
+    _require_known(f"{key}.", node, distributions.KEYS)
     if method == "grid":
         ok = "value" in node or "values" in node
         require(ok, key, dict(node), "value: or values: (a grid has no distributions)", example)
     require(kind(node) in DISTRIBUTIONS, key, node.get("distribution"), ", ".join(DISTRIBUTIONS), example)
     if problem := misses(node):
         raise ClashError(key, dict(node), problem, f"{name}: {{min: 0.5, max: 5.0}}")
+    for word in node:
+        require_fits(
+            word in own_keys(node), f"{key}.{word}", node[word], f"{kind(node)} has no such key", "without it"
+        )
     values = node["values"] if "values" in node else [node.get("value")]
     require(isinstance(values, list) and bool(values), f"{key}.values", values, "a list of values", example)
     for value in values:

@@ -32,10 +32,13 @@ class Halving:
         counts = {int(self.max_iter / self.eta**power) for power in range(1, self.s + 1)}
         return sorted(count for count in counts if 1 <= count < evaluations)
 
+    def kept(self, points: int) -> int:
+        """How many of so many points go on: ``1/eta`` of them, rounded up."""
+        return max(1, ceil(points / self.eta - 1e-9))
+
     def survivors(self, scores: Mapping[int, float | None], higher: bool) -> list[int]:
-        """The best ``1/eta`` of the points, rounded up; None (diverged) loses, ties go to the lower."""
-        keep = max(1, ceil(len(scores) / self.eta - 1e-9))
+        """The best of the points; None (diverged) loses, ties go to the lower."""
         sign = -1.0 if higher else 1.0
         alive = [point for point, score in scores.items() if score is not None]
         ranked = sorted(alive, key=lambda point: (sign * (scores[point] or 0.0), point))
-        return sorted(ranked[:keep])
+        return sorted(ranked[: self.kept(len(scores))])

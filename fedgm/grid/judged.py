@@ -18,7 +18,7 @@ def as_run(found: RunRecord | None, seed: int, judged: str) -> JudgedRun:
     return JudgedRun(
         seed=seed,
         status=found.status,
-        rounds=int(facts["rounds"]),
+        rounds=int(facts["rounds"] or 0),
         every=int(found.config.get("eval.every") or 1),
         measured=tuple(int(row["round"] or 0) for row in rows),
         values={metric: tuple(row.get(metric) for row in rows) for metric in sorted(metrics)},
@@ -42,6 +42,12 @@ def _has_chance(column: str) -> bool:
 def is_divergent(found: RunRecord, metric: str) -> bool:
     """As docs/claims.md defines it; metrics without a chance level know only runs that ended as diverged."""
     return as_run(found, found.facts["seed"], metric).is_divergent
+
+
+def outcome(state: str, found: RunRecord | None, metric: str) -> str:
+    """How a run stands; one that finished, but is divergent by docs/claims.md, counts as diverged."""
+    lost = state == "finished" and found is not None and is_divergent(found, metric)
+    return "diverged" if lost else state
 
 
 def counted(found: RunRecord, metric: str) -> float | None:

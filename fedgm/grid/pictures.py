@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from fedgm.figures.points import Point, Status
 from fedgm.figures.sweep import draw_sweep
+from fedgm.grid.judged import is_divergent, outcome
 from fedgm.grid.plan import Job
 from fedgm.grid.progress import Results
 from fedgm.statistics.goal import sign
@@ -18,11 +19,16 @@ OPEN = {"killed": "paused", "stopped": "paused"}  # a run that waits to be conti
 def draw(results: Results, folder: Path | None = None) -> list[Path]:
     """Write every picture that applies into the sweep's folder, or into another one."""
     plan = results.plan
-    points = [_point(results, job) for job in plan.jobs if job.seed == plan.seeds[0]]
     baseline, reference = _baseline(results)
     file = plan.file
     place = folder or plan.folder
-    return draw_sweep(place, points, caption(results), file.metric, file.goal, baseline, reference)
+    return draw_sweep(place, points(results), caption(results), file.metric, file.goal, baseline, reference)
+
+
+def points(results: Results) -> list[Point]:
+    """The runs of the seed that chooses, as pictures show them."""
+    plan = results.plan
+    return [_point(results, job) for job in plan.jobs if job.seed == plan.seeds[0]]
 
 
 def caption(results: Results) -> str:
@@ -33,17 +39,25 @@ def caption(results: Results) -> str:
     words = f"{plan.file.name}: profile {plan.profile}, {plan.jobs[0].rounds} rounds, seed {plan.seeds[0]}"
     commits = sorted({str(run.facts["commit"]) for run in runs if run.facts["commit"]})
     made = f"; commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}" if commits else ""
-    return f"{words}{mean_steps(runs)}{made}."
+    lost = sum(run.status == "finished" and is_divergent(run, plan.file.metric) for run in runs)
+    note = f" Runs that ended at chance ({lost}) count as diverged." if lost else ""
+    return f"{words}{mean_steps(runs)}{made}.{note}"
 
 
 def _point(results: Results, job: Job) -> Point:
     run, metric = results.of(job), results.plan.file.metric
-    state = results.state(job)
+    state = outcome(results.state(job), run, metric)
     values: dict[str, Any] = {key: job.values[key] for key in results.plan.file.swept}
     return Point(
-        job.point, values, cast(Status, OPEN.get(state, state)), run.mean(metric) if run else None,
+        job.point, values, _shown(state), run.mean(metric) if run else None,
         run.last(metric) if run else None, int(run.facts["rounds_done"] or 0) if run else 0, job.rounds,
     )  # fmt: skip
+
+
+def _shown(state: str) -> Status:
+    """The mark of a state; a run whose folder is damaged has none of its own."""
+    mark = OPEN.get(state, state)
+    return cast(Status, mark) if mark in get_args(Status) else "failed"
 
 
 def _baseline(results: Results) -> tuple[float | None, str]:
@@ -73,6 +87,7 @@ def _peers(results: Results, runs: Iterable[RunRecord]) -> list[RunRecord]:
         for run in runs
         if (run.status, run.facts["algorithm"], run.facts["seed"]) == ("finished", "fedavg", plan.seeds[0])
         and _fits(run, known)
+        and not is_divergent(run, plan.file.metric)
     ]
 
 

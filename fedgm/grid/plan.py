@@ -19,6 +19,7 @@ from fedgm.track.folder import locate
 from fedgm.track.identity import identity
 
 LONGEST = 120  # characters of the name of a sweep's folder
+NOT_NAMED = ("profile=", "hydra.", "track.", "track=")  # said by the folders around it, or without effect
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class SweepPlan:
         """Where the sweep's own table and pictures go."""
         words = [
             self.file.name,
-            *(word for word in self.extra if not word.startswith(("profile=", "hydra."))),
+            *(word for word in self.extra if not word.startswith(NOT_NAMED)),
         ]
         words += [f"seed={self.seeds[0]}"] if self.seeds[0] else []
         name = re.sub(r"[^\w.,=+\-\[\]]+", "-", ",".join(words))

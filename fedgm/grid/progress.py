@@ -84,19 +84,25 @@ def index(records: Iterable[RunRecord]) -> dict[Key, RunRecord]:
     return {found.key: found for found in archive.once(records)}
 
 
+def rung_rounds(plan: SweepPlan) -> list[int]:
+    """Rounds after which a rung decides, ascending; none in a sweep without halving."""
+    halving, first = plan.file.halving, plan.jobs[0]
+    rungs = halving.rungs(-(-first.rounds // first.eval_every)) if halving else []
+    return [rung * first.eval_every for rung in rungs]
+
+
 def targets(results: Results) -> dict[Key, int]:
     """The round up to which each job may run now: the next undecided rung, the end, or where it lost.
 
     The first seed decides; the others are run to judge, and follow it.
     """
     plan = results.plan
-    halving, first = plan.file.halving, plan.jobs[0]
+    halving = plan.file.halving
     if halving is None:
         return {job.key: job.rounds for job in plan.jobs}
     alive = sorted({job.point for job in plan.jobs})
     allowed = dict[Key, int]()
-    for rung in halving.rungs(-(-first.rounds // first.eval_every)):
-        until = rung * first.eval_every
+    for until in rung_rounds(plan):
         allowed |= {job.key: until for job in plan.jobs if job.point in alive}
         jobs = [job for job in plan.jobs if job.point in alive and job.seed == plan.seeds[0]]
         survivors = decisions.read(plan, until)
@@ -116,14 +122,16 @@ def _is_in(results: Results, job: Job, until: int) -> bool:
 
 
 def _score(results: Results, job: Job, until: int) -> float | None:
+    found = results.of(job)
+    return None if found is None else score_at(found, results.plan.file.metric, until)
+
+
+def score_at(found: RunRecord, metric: str, until: int) -> float | None:
     """Mean of the last ten evaluations at a rung; None for a point that has lost.
 
     A point has lost that diverged or crashed before the rung, or diverged in its last round.
     """
-    found = results.of(job)
-    if found is None:
-        return None
     done = int(found.facts["rounds_done"] or 0)
     if done < until or (found.status == "diverged" and done == until):
         return None
-    return found.mean(results.plan.file.metric, until)
+    return found.mean(metric, until)

@@ -2,13 +2,11 @@
 
 import csv
 import os
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from rich.console import Console
@@ -18,11 +16,12 @@ from fedgm.errors import require
 from fedgm.files import write_atomically
 from fedgm.grid import file, plan
 from fedgm.grid.display import Display, as_rows, closing
+from fedgm.grid.hours import expected_hours
 from fedgm.grid.plan import SweepPlan
 from fedgm.grid.progress import Results, index
 from fedgm.grid.ranking import require_winner, write_best
 from fedgm.grid.runner import Runner
-from fedgm.track import archive, rows
+from fedgm.track import archive
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,11 @@ class Sweep:
     def plan(self) -> SweepPlan:
         """Its runs."""
         return self.results.plan
+
+    @property
+    def asks_for_wandb(self) -> bool:
+        """Whether ``track.mode=online`` was typed: with a key alone, looking at results sends nothing."""
+        return str(self.plan.configs[0].track.mode) == "online"
 
     def run(self, workers: int) -> dict[tuple[str, int], str]:
         """Run what is missing; returns the runs that failed, with the reason."""
@@ -79,8 +83,9 @@ class Sweep:
         closing(self.console, self.results, failed)
         from fedgm.grid import pictures, wandb_pictures
 
+        written = write_table(self.results)  # first: what cannot be drawn must not cost the table
         drawn = pictures.draw(self.results)
-        for path in [*write_table(self.results), *drawn]:
+        for path in [*written, *drawn]:
             self.console.print(f"  {path}", highlight=False, soft_wrap=True)
         if send and (note := wandb_pictures.send(self.plan, drawn)):
             self.console.print(f"  {note}", highlight=False, soft_wrap=True)
@@ -103,36 +108,8 @@ class Sweep:
         return len(measured)
 
     def expected_hours(self, workers: int) -> float:
-        """From the measured rounds of its runs; where there are none, from a first round run now."""
-        measured: dict[str, list[float]] = {}
-        left: dict[str, int] = {}
-        for job, cfg in zip(self.plan.jobs, self.plan.configs, strict=True):
-            model = str(cfg.model.name)  # a round of another model takes another time
-            measured.setdefault(model, []).extend(_seconds(job.folder))
-            left[model] = left.get(model, 0) + job.rounds - self.results.rounds(job)
-        every = [s for seconds in measured.values() for s in seconds] or [self._first_round()]
-        return (
-            sum(median(measured[model] or every) * rounds for model, rounds in left.items()) / workers / 3600
-        )
-
-    def _first_round(self) -> float:
-        """Seconds of a round, evaluation included, run in a folder that is thrown away."""
-        from tempfile import TemporaryDirectory
-
-        from fedgm.config import compose
-        from fedgm.job.launch import execute
-
-        with TemporaryDirectory() as folder:
-            words = [
-                *self.plan.jobs[0].overrides,
-                f"output_dir={folder}",
-                "stop_after=2",
-                "track.mode=disabled",
-            ]
-            started = time.perf_counter()
-            result = execute(compose(words), words, Console(quiet=True), alone=False)
-            measured = _seconds(result.folder)
-        return measured[-1] if measured else time.perf_counter() - started
+        """From the measured rounds of its runs, or from first rounds that are run now."""
+        return expected_hours(self.results, workers)
 
 
 def load(
@@ -165,12 +142,3 @@ def write_table(results: Results) -> list[Path]:
     writer.writerows(lines)
     write_atomically(folder / "points.csv", text.getvalue())
     return [folder / "points.csv"]
-
-
-def _seconds(folder: Path) -> list[float]:
-    """Seconds of each recorded round, evaluations spread over the rounds between them."""
-    own = rows.read(folder / "metrics.jsonl")
-    if not own:
-        return []
-    evaluation = sum(row["time/eval"] or 0.0 for row in own) / len(own)
-    return [(row["time/round"] or 0.0) + evaluation for row in own]

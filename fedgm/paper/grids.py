@@ -8,7 +8,7 @@ from statistics import mean
 from fedgm.config import conf_dir
 from fedgm.grid import file, pictures, plan
 from fedgm.grid.display import job_words
-from fedgm.grid.judged import counted
+from fedgm.grid.judged import counted, outcome
 from fedgm.grid.progress import Results, index
 from fedgm.grid.ranking import Ranked, other_seeds, ranking
 from fedgm.paper.evidence import stored_records
@@ -64,7 +64,8 @@ WORDS = {"paused": "stopped early", "waiting": "not run"}
 
 def _line(clients: str, results: Results, ranked: Sequence[Ranked], budget: int) -> str:
     """How many points ended how, the best of them, and what it is worth on other seeds."""
-    counts = Counter(results.state(job) for job in results.plan.jobs)
+    metric = results.plan.file.metric
+    counts = Counter(outcome(results.state(job), results.of(job), metric) for job in results.plan.jobs)
     runs = ", ".join(f"{count} {WORDS.get(state, state)}" for state, count in counts.items())
     first, others = ranked[0], list(other_seeds(ranked[0], results).values())
     judged = "not run"

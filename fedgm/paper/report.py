@@ -33,8 +33,8 @@ def _overview(verdicts: Sequence[dict[str, Any]]) -> str:
     for verdict in verdicts:
         scale = f"{verdict['profile']}, {verdict['rounds']}, {_listed(verdict['judged on'])}"
         lines += [
-            f"| {verdict['figure']} | {claim['claim']}: {claim['text']} | {_verdict(claim)} | {scale} | "
-            f"`{verdict['command']}` |"
+            f"| {verdict['figure']} | {claim['claim']}: {claim['text']} | {_judged(verdict, claim)} "
+            f"| {scale} | `{verdict['command']}` |"
             for claim in verdict["claims"]
         ]
         if not verdict["claims"]:
@@ -44,18 +44,26 @@ def _overview(verdicts: Sequence[dict[str, Any]]) -> str:
 
 def table(verdicts: Sequence[dict[str, Any]]) -> str:
     """Figure, command, numbers, claim and verdict: a line per figure, for the README."""
-    lines = ["| figure | command | test, mean of the last 10 | claim | verdict |", "|---|---|---|---|---|"]
+    numbers = "test: mean of the last 10 evaluations, mean ± deviation over seeds"
+    lines = [f"| figure | command | {numbers} | claim | verdict |", "|---|---|---|---|---|"]
     for verdict in verdicts:
         metric, claims = Metric(**verdict["metric"]), verdict["claims"]
-        was_run = any(line["last10"] for line in verdict["lines"])
         scale = f"{verdict['profile']}, {verdict['rounds']} rounds, seeds {_listed(verdict['judged on'])}: "
         numbers = scale + "; ".join(_short(line, metric) for line in verdict["lines"])
         said = "<br>".join(f"{claim['claim']}: {claim['text']}" for claim in claims) or "-"
         found = "<br>".join(map(_verdict, claims)) or "-"
         cells = [str(verdict["figure"]), f"`{verdict['command']}`"]
-        cells += [numbers, said, found] if was_run else ["-", said, "not run"]
+        cells += [numbers, said, found] if _was_run(verdict) else ["-", said, "not run"]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _was_run(verdict: dict[str, Any]) -> bool:
+    return any(line["last10"] for line in verdict["lines"])
+
+
+def _judged(verdict: dict[str, Any], claim: dict[str, Any]) -> str:
+    return _verdict(claim) if _was_run(verdict) else "not run"
 
 
 def _verdict(claim: dict[str, Any]) -> str:
@@ -87,12 +95,12 @@ def _figure(verdict: dict[str, Any], pictures: Path, home: Path) -> str:
     picture = pictures / verdict["name"] / f"{verdict['name']}.png"
     if picture.exists():
         words += [f"![{_title(verdict)}]({os.path.relpath(picture, home)})", ""]
-    if not any(line["last10"] for line in verdict["lines"]):
+    if not _was_run(verdict):
         return "\n".join([*words, f"Not run. `{verdict['command']}` runs, draws and judges it.", ""])
     words += [_lines(verdict), ""]
     for claim in verdict["claims"]:
         words += [
-            f"**{claim['claim']}, {claim['verdict']}**: {claim['text']}.",
+            f"**{claim['claim']}**: {claim['text']}. Verdict: {_verdict(claim)}.",
             "",
             _parts(claim["parts"]),
             "",
@@ -118,14 +126,14 @@ def _lines(verdict: dict[str, Any]) -> str:
         cells += [_mean(line["final"], metric)]
         cells += [_rounds(speed["rounds"][line["key"]])] if speed else []
         cells += [metric.show(line.get("seed 0"))] if chosen else []
-        cells += [_states(line["seeds"]), line["values"] or "as the paper, or fixed before"]
+        cells += [_states(line["seeds"]), line["values"] or "the paper's, or fixed before the runs"]
         table.append(f"| {' | '.join(cells)} |")
     steps = verdict["local steps"]
-    K = f", K = {steps[0]:.1f} to {steps[1]:.1f} local steps" if steps else ""
+    K = f" K = {steps[0]:.1f} to {steps[1]:.1f} local steps a client." if steps else ""
     note = "Mean and deviation over seeds of the mean of the last 10 evaluations; a divergent run "
     note += "counts with chance level" if verdict["claims"] else "is left out"
     note += "; rounds to a score are means over the seeds that reached it" if speed else ""
-    return "\n".join([*table, "", f"{note}{K}. Commits: {', '.join(verdict['commits'])}."])
+    return "\n".join([*table, "", f"{note}.{K} Commits: {', '.join(verdict['commits'])}."])
 
 
 def _parts(parts: Sequence[dict[str, Any]]) -> str:

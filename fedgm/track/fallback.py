@@ -48,7 +48,7 @@ def is_paused_at(folder: Path, before: dict[str, Any], last: float) -> bool:
     if before.get("status") != "paused" or t < last:
         return False
     own = rows.read(folder / "metrics.jsonl")
-    if len(own) < t or not summary.agrees(before, own[:t]):
+    if len(own) < t or rows.has_more(folder / "metrics.jsonl", own) or not summary.agrees(before, own[:t]):
         return False
     try:
         content = read_checkpoint(folder / "checkpoints" / f"round-{t:06d}.ckpt")

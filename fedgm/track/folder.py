@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import re
 import shutil
 from collections.abc import Iterable
@@ -12,7 +11,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from fedgm.errors import FedGMError
-from fedgm.files import make_folder, write_atomically
+from fedgm.files import beside, make_folder, write_atomically
 from fedgm.track.identity import NOT_IDENTITY, identity, number
 
 LABEL_LENGTH = 60
@@ -57,9 +56,9 @@ def create(folder: Path, sync: bool = False) -> None:
             )
     try:
         make_folder(folder, sync)
-        probe = folder / f".probe-{os.getpid()}"
+        probe = beside(folder / "probe")
         probe.touch()
-        probe.unlink()
+        probe.unlink(missing_ok=True)
     except OSError as error:
         reason = error.strerror or str(error)
         raise FedGMError(

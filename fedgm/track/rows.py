@@ -29,6 +29,11 @@ def read(path: Path) -> list[Row]:
     return rows
 
 
+def has_more(path: Path, own: list[Row]) -> bool:
+    """Whether something follows the rows that could be read."""
+    return len(path.read_bytes().splitlines()) > len(own)
+
+
 def _is_row(row: Any, number: int) -> bool:
     """Whether it is the row of that round; a damaged file can hold any JSON."""
     if not isinstance(row, dict) or row.get("round") != number or isinstance(row["round"], bool):
@@ -53,9 +58,12 @@ def evaluations(rows: list[Row], headline: str) -> list[Row]:
 
 
 def summarise(rows: list[Row], board: Scoreboard) -> dict[str, Any]:
-    """Final, best and mean of the last ten evaluations, from the rows alone; best by the headline."""
+    """Final, best and mean of the last ten evaluations, from the rows alone; best by the headline.
+
+    A damaged row may lack a column: None, which no checksum takes for the row that was written.
+    """
     measured = evaluations(rows, board.headline)
-    seconds = sum((row["time/round"] or 0) + (row["time/eval"] or 0) for row in rows)
+    seconds = sum((row.get("time/round") or 0) + (row.get("time/eval") or 0) for row in rows)
     summary: dict[str, Any] = {"rounds_done": len(rows), "seconds": round(seconds, 3)}
     if not measured:
         return {**summary, "final": None, "best": None, "last10": None}
@@ -64,9 +72,9 @@ def summarise(rows: list[Row], board: Scoreboard) -> dict[str, Any]:
     last = measured[-LAST:]
     return {
         **summary,
-        "final": {"round": measured[-1]["round"], **{k: measured[-1][k] for k in board.columns}},
-        "best": {"round": best["round"], **{k: best[k] for k in board.columns}},
-        "last10": {k: _mean([row[k] for row in last]) for k in board.columns},
+        "final": {"round": measured[-1]["round"], **{k: measured[-1].get(k) for k in board.columns}},
+        "best": {"round": best["round"], **{k: best.get(k) for k in board.columns}},
+        "last10": {k: _mean([row.get(k) for row in last]) for k in board.columns},
     }
 
 

@@ -140,7 +140,21 @@ def paused(tmp_path_factory):
     return home
 
 
+def renamed_column(folder):
+    path = folder / "metrics.jsonl"
+    path.write_text(path.read_text().replace("train/acc", "trahn/acc"))
+
+
+def grown_rows(folder):
+    """And no checkpoint to compare them with."""
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write("{}\n")
+    (folder / "checkpoints" / "round-000002.ckpt").write_bytes(b"")
+
+
 PAUSED = {
+    "a column renamed": renamed_column,
+    "more than rows": grown_rows,
     "rows emptied": lambda folder: (folder / "metrics.jsonl").write_bytes(b""),
     "a row changed": changed_row,
     "a row missing": cut_row,
@@ -155,6 +169,7 @@ def test_a_paused_run_without_its_rows_is_not_paused(paused, tmp_path, damage):
     again = fedgm.run([*RUN, "stop_after=2", f"output_dir={home}"])
     assert (again.status, again.summary["rounds_done"]) == ("paused", 2)
     assert timeless(rows(home)) == timeless(rows(paused))
+    assert (run_folder(home) / "metrics.jsonl").read_text().count("\n") == 2
     assert again.summary["final"] == read_summary(paused)["final"]
 
 

@@ -31,6 +31,7 @@ def test_last10_is_the_mean_of_the_last_ten():
         (flat(0, 0.5, status="diverged"), True),
         (flat(0, 0.12), True),  # 1.2 / 10 exactly
         (flat(0, 0.1201), False),
+        (flat(0, 0.12, status="paused"), False),  # it had hardly begun
         (flat(0, 0.5, loss=[math.log(10)] * 25), True),
         (flat(0, 0.5, loss=[2.3025] * 25), False),
         (made(0, [0.05] * 15 + [0.5] * 10, loss=[9.0] * 15 + [1.0] * 10), False),  # only the last 10 count

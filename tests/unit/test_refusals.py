@@ -50,6 +50,17 @@ WRONG = {
     "+track.loggers.x=3": ("track.loggers.x", "from which a logger is built", "track=csv"),
     "+figure.x=1": ("figure.x", "a key of figure (claims", "--cfg job, which prints all keys"),
     "+figure.titel=a": ("figure.titel", "a key of figure (claims", "figure.title=a"),
+    "local.optimizers.sgd=0": ("local.optimizers.sgd", "keys with a _target_", "local.optimizer=sgd"),
+    "participation.count=101": (
+        "participation.count",
+        "at most clients.count, which is 100",
+        "clients.count=101",
+    ),
+    "participation.sampler.count=101": (
+        "participation.sampler.count",
+        "at most clients.count",
+        "clients.count=101",
+    ),
     "+best.x=1": ("best.x", "the winner of each algorithm", "~best.x"),
     "model=null": ("model", "the name of an option", "--help"),
 }

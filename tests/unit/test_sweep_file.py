@@ -16,6 +16,8 @@ GOOD = {
     "parameters": {"algorithm.eta": {"values": [0.5, 1.0]}, "algorithm.beta": {"value": 0.9}},
     "command": ["${env}", "${interpreter}", "${program}", "+experiment=fedgm", "${args_no_hyphens}"],
 }
+RANDOM = {"method": "random", "run_cap": 3}
+QUANTUM = {"distribution": "q_uniform", "min": 0.0, "max": 1.0}
 
 
 def written(folder: Path, **changes) -> Path:
@@ -57,21 +59,57 @@ def test_our_files_have_the_papers_points(name, points, rungs):
         ({"method": "bayes"}, r"method=bayes.*W&B's server.*Try wandb sweep"),
         ({"metric": ...}, r"s\.yaml: metric=None.*metric: {name: test/loss, goal: minimize}"),
         ({"metric": {"name": "test/acc", "goal": "up"}}, r"metric\.goal=up.*maximize or minimize"),
+        ({"metric": {"name": "test/acc", "gaol": "maximize"}}, r"metric\.gaol=.*Try goal: as the key"),
+        ({"metric": {"nmae": "test/acc"}}, r"metric\.nmae=.*Try name: as the key"),
         ({"parameters": {}}, r"s\.yaml: parameters=\{\}.*at least one key"),
         ({"parameters": {"a": {"values": []}}}, r"parameters\.a\.values=\[\].*a list of values"),
         ({"parameters": {"a": {"values": [{"b": 1}]}}}, r"parameters\.a=\{'b': 1\}.*a file in conf/"),
+        ({"parameters": {"a": {"valus": [1.0]}}}, r"parameters\.a\.valus=.*Try values: as the key"),
+        (
+            {"parameters": {"a": {"values": [1.0], "distrbution": "uniform"}}},
+            r"a\.distrbution=.*Try distribution:",
+        ),
+        (
+            {"parameters": {"a": {"values": [1.0], "min": 0}}},
+            r"parameters\.a\.min=0: categorical has no such key",
+        ),
+        (
+            {"parameters": {"a": {"values": [1.0], "value": 2}}},
+            r"parameters\.a\.values=.*constant has no such key",
+        ),
         ({"parameters": {"a": 3}}, r"parameters\.a=3.*value:, values:"),
         ({"parameters": {"a": {"min": 0.0, "max": 1.0}}}, r"parameters\.a=.*a grid has no distributions"),
         ({"command": ["${program}", "${args}"]}, r"command=.*\$\{args_no_hyphens\}"),
         ({"early_terminate": {"type": "median"}}, r"early_terminate=.*type: hyperband"),
         ({"early_terminate": {"type": "hyperband"}}, r"early_terminate=.*min_iter, or max_iter and s"),
         ({"early_terminate": {"type": "hyperband", "min_iter": 3, "eta": 1}}, r"early_terminate\.eta=1"),
+        (
+            {**RANDOM, "parameters": {"a": {"values": [1], "probabilities": [1]}}},
+            r"a\.probabilities=.*unknown key",
+        ),
+        (
+            {**RANDOM, "parameters": {"a": {"min": 0, "max": 1, "q": 0.1}}},
+            r"a\.q=0\.1: int_uniform has no such key",
+        ),
+        (
+            {**RANDOM, "parameters": {"a": {"distribution": "beta"}}},
+            r"parameters\.a=beta: expected constant, categ",
+        ),
+        ({**RANDOM, "parameters": {"a": {**QUANTUM, "q": 0}}}, r"q_uniform needs q: above 0"),
+        ({**RANDOM, "parameters": {"a": {**QUANTUM, "q": "x"}}}, r"q_uniform needs numbers"),
+        ({**RANDOM, "parameters": {"a": {"distribution": "normal", "sigma": -1}}}, r"sigma: of 0 or more"),
         ({"method": "random"}, r"run_cap=None.*run_cap: 20"),
     ],
 )
 def test_a_bad_file_is_refused_with_the_key_and_what_to_write(tmp_path, changes, message):
     with pytest.raises(ConfigError, match=message):
         file.read(written(tmp_path, **changes))
+
+
+def test_what_wandbs_server_alone_reads_of_a_metric_is_no_typo(tmp_path):
+    metric = {"name": "test/loss", "target": 0.5, "impute": "worst"}
+    read = file.read(written(tmp_path, metric=metric))
+    assert (read.metric, read.goal) == ("test/loss", "minimize")
 
 
 @pytest.mark.parametrize("text", ["a: [", "- 1\n", ""])

@@ -2,17 +2,20 @@
 
 import json
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
 import yaml
+from rich.console import Console
 
 from fedgm import config, load_runs
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.grid import file, plan
-from fedgm.grid.pictures import caption
+from fedgm.grid.pictures import caption, points
 from fedgm.grid.progress import Results, index, targets
 from fedgm.grid.ranking import at_budget, entry, other_seeds, ranking, write_best
+from fedgm.grid.sweep import Sweep
 from fedgm.runs.find import find
 from fedgm.track import archive, record
 from fedgm.track.folder import locate
@@ -253,6 +256,32 @@ def test_damaged_folders_are_run_again_and_stop_nothing(planned):
     assert results.rounds(first) == results.rounds(third) == 0
     assert len(ranking(results)) == len(others)
     targets(results)
+
+
+def concluded(results: Results) -> None:
+    Sweep(results, Console(file=StringIO())).conclude({}, send=False)
+
+
+@pytest.mark.parametrize("damage", [{"rounds_done": 29}, {"status": "odd"}], ids=["rows lost", "odd status"])
+def test_a_damaged_run_is_a_failed_cell_of_the_pictures(planned, damage):
+    for job in planned.jobs:
+        store(job, [0.5] * 10)
+    summary = planned.jobs[2].folder / "summary.json"
+    summary.write_text(json.dumps({**json.loads(summary.read_text()), **damage}))
+    results = Results(planned)
+    concluded(results)
+    assert (planned.folder / "heatmap.png").exists()
+    assert [p.status for p in points(results)] == ["finished"] * 2 + ["failed"] + ["finished"] * 3
+    assert results.state(planned.jobs[2]) in (planned.folder / "points.csv").read_text().splitlines()[3]
+
+
+def test_the_table_is_written_before_the_pictures(planned):
+    for job in planned.jobs:
+        store(job, [0.5] * 10)
+    (planned.folder / "heatmap.png").mkdir(parents=True)  # in the way of the first picture
+    with pytest.raises(IsADirectoryError):
+        concluded(Results(planned))
+    assert len((planned.folder / "points.csv").read_text().splitlines()) == 1 + 6
 
 
 @pytest.mark.parametrize("line", ["[]", "3", '{"no": 1}', '{"evaluations": 3, "config": [], "without": {}}'])

@@ -1,6 +1,5 @@
 """A run folder can come from anybody: what it names is not imported, built or written through."""
 
-import os
 import sys
 import textwrap
 from pathlib import Path
@@ -15,7 +14,7 @@ from fedgm.cli.group import main
 from fedgm.config.parts import build
 from fedgm.config.trust import require_trusted, trusted_words
 from fedgm.errors import ConfigError, FedGMError
-from fedgm.files import write_atomically
+from fedgm.files import beside, write_atomically
 from fedgm.job import assemble
 from fedgm.track import loggers
 from fedgm.track.lock import locked
@@ -261,7 +260,7 @@ def test_a_link_in_a_run_folder_is_not_written_through(tmp_path):
         pass
     (folder / "summary.json").symlink_to(precious)
     write_atomically(folder / "summary.json", "{}")  # replaces the link
-    (folder / f".config.yaml.{os.getpid()}.tmp").symlink_to(precious)
+    beside(folder / "config.yaml").symlink_to(precious)
     with pytest.raises(OSError, match="symbolic links"):
         write_atomically(folder / "config.yaml", "evil")
     assert precious.read_text() == "mine"

@@ -13,8 +13,8 @@ def loads(costs, shares):
     return [sum(costs[i] for i in share if i is not None) for share in shares]
 
 
-def test_largest_first_to_the_least_loaded_by_hand():
-    # 7 -> A, 5 -> B, 4 -> B (9), 3 -> A (10), 1 -> B (10)
+def test_tasks_are_shared_out_by_hand():
+    # 7 + 3 and 5 + 4 + 1
     assert share_out([3, 5, 7, 1, 4], 2) == [[2, 0, None], [1, 4, 3]]
 
 
@@ -25,7 +25,8 @@ def test_shares_are_padded_to_equal_length():
 
 
 def test_equal_costs_keep_the_order_of_the_tasks():
-    assert share_out([4, 4, 4, 4], 2) == [[0, 2], [1, 3]]
+    assert share_out([4, 4, 4, 4], 2) == [[0, 1], [2, 3]]
+    assert share_out([4] * 10, 2) == [[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]]  # too many ways to try them all
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 8))
@@ -48,9 +49,11 @@ def test_loads_keep_grahams_bound(costs, workers):
     assert max(loads(costs, share_out(costs, workers))) <= (4 / 3 - 1 / (3 * workers)) * optimum + 1e-9
 
 
-def test_loads_of_an_instance_with_known_optimum():
+def test_a_small_cohort_is_shared_out_in_the_best_way():
     # Graham's worst case for 2 workers: 3 3 2 2 2 has optimum 6, largest first gives 7 = (4/3 - 1/6) * 6
-    assert max(loads([3, 3, 2, 2, 2], share_out([3, 3, 2, 2, 2], 2))) == 7
+    assert max(loads([3, 3, 2, 2, 2], share_out([3, 3, 2, 2, 2], 2))) == 6
+    many = [3, 3, 2, 2, 2, 0, 0, 0, 0]
+    assert max(loads(many, share_out(many, 2))) == 7  # too many ways to try them all
 
 
 def asked(workers, per_round=5, accelerator="cpu"):
