@@ -205,12 +205,12 @@ class RunConfig:
     rounds: int = MISSING
     paper_momentum: PaperMomentum = MISSING
     paper_delay: int = MISSING
-    winners: str | None = MISSING
-    best: Any = MISSING
+    winners: str | None = None
+    best: Any = field(default_factory=dict[str, Any])
     figure: Any = None  # fedgm/paper/figure.py reads it
     output_dir: str = MISSING
     rerun: bool = MISSING
-    stop_after: int | None = MISSING
+    stop_after: int | None = None
     algorithm: Any = MISSING
     schedule: Any = MISSING
     participation: Any = MISSING

@@ -11,7 +11,8 @@ from fedgm.grid.plan import Job
 from fedgm.grid.progress import Results
 from fedgm.statistics.goal import sign
 from fedgm.track import record
-from fedgm.track.record import NOT_STORED, RunRecord, mean_steps
+from fedgm.track.identity import NOT_IDENTITY
+from fedgm.track.record import RunRecord, mean_steps
 
 OPEN = {"killed": "paused", "stopped": "paused"}  # a run that waits to be continued
 
@@ -77,17 +78,17 @@ def _baseline(results: Results) -> tuple[float | None, str]:
 
 
 def _peers(results: Results, runs: Iterable[RunRecord]) -> list[RunRecord]:
-    """Finished FedAvg runs of the same seed that differ from the sweep in the server's values alone."""
+    """Finished FedAvg runs of the same seed that differ from the sweep's in the server's values alone."""
     plan = results.plan
-    known = next((run for run in map(results.of, plan.jobs) if run is not None), None)
-    if known is None:
+    own = [run for job in plan.jobs if job.seed == plan.seeds[0] and (run := results.of(job)) is not None]
+    if not own:
         return []
     return [
         run
         for run in runs
         if (run.status, run.facts["algorithm"], run.facts["seed"]) == ("finished", "fedavg", plan.seeds[0])
-        and _fits(run, known)
         and not is_divergent(run, plan.file.metric)
+        and all(_fits(run, other) for other in own)
     ]
 
 
@@ -96,7 +97,7 @@ def _fits(run: RunRecord, other: RunRecord) -> bool:
 
     A key that only one of them has came with a later version, at the value that was meant before.
     """
-    left_out = ("algorithm.", "paper_momentum", "trainer.", "callbacks", "figure", "eval.metric", *NOT_STORED)
+    left_out = ("algorithm.", "trainer.", "callbacks", *NOT_IDENTITY)
     both = run.config.keys() & other.config.keys()
     keys = [key for key in both if not key.startswith(left_out) and not key.endswith("_target_")]
     return all(run.config[key] == other.config[key] for key in keys)

@@ -25,6 +25,7 @@ PR_SET_PDEATHSIG = 1
 BUSY = 75  # exit code of a run that another process holds (EX_TEMPFAIL)
 REFUSED = 2
 GRACE = 20.0  # seconds in which a stopped run may write its last checkpoint
+DIED = "the process that starts the runs has died; the same command continues"
 
 
 class Ended(NamedTuple):
@@ -59,14 +60,19 @@ class ForkServer:
     def start(self, number: int, overrides: Sequence[str], log: Path) -> None:
         """Fork a run; its output goes to ``log``."""
         request = {"number": number, "overrides": list(overrides), "log": str(log)}
-        self._ours.sendall(json.dumps(request).encode() + b"\n")
+        try:
+            self._ours.sendall(json.dumps(request).encode() + b"\n")
+        except (BrokenPipeError, ConnectionResetError):
+            raise FedGMError(DIED) from None
 
     def ended(self, timeout: float) -> list[Ended]:
         """Runs that have ended; waits for at most ``timeout`` seconds. The server's death is an error."""
         if select.select([self._ours], [], [], timeout)[0]:
-            data = self._ours.recv(65536)
+            data = b""
+            with suppress(ConnectionResetError):  # it had not read its last request
+                data = self._ours.recv(65536)
             if not data:
-                raise FedGMError("the process that starts the runs has died; the same command continues")
+                raise FedGMError(DIED)
             self._buffer += data
         *lines, self._buffer = self._buffer.split(b"\n")
         return [Ended(**json.loads(line)) for line in lines]

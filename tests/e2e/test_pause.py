@@ -20,10 +20,14 @@ MODES = {
     "current": ["participation=autonomous_current"],
     "event": ["participation=event", "participation.concurrency=5"],
     "client states": ["client=scaffold", "participation=autonomous"],
+    "client states, event": ["client=scaffold", "participation=event", "participation.concurrency=5"],
+    "last updates": ["client=mifa", "participation=autonomous", "participation.delay=3"],
+    "last updates, event": ["client=mifa", "participation=event", "participation.concurrency=5"],
 }
 
 
-SLOW = ("autonomous", "current")  # the others differ more from one another
+# The others differ more from one another.
+SLOW = ("autonomous", "current", "client states, event", "last updates", "last updates, event")
 
 
 @pytest.mark.parametrize(
@@ -60,3 +64,14 @@ def test_a_pause_that_lies_behind_or_beyond_changes_nothing(tmp_path):
 def test_a_pause_before_the_first_round_is_refused(tmp_path):
     with pytest.raises(fedgm.errors.ConfigError, match="stop_after=0"):
         fedgm.run([*SMALL, f"output_dir={tmp_path}", "stop_after=0"])
+
+
+def test_a_pause_is_a_good_end_of_the_command(commands, tmp_path):
+    paused = commands.run(tmp_path / "out", *SMALL, "rounds=3", "stop_after=2")
+    assert paused.code == 0, paused.text
+    assert "paused after 2 of 3 rounds" in paused.words
+    assert "a larger stop_after continues it" in paused.words
+    ended = commands.run(tmp_path / "out", *SMALL, "rounds=3", "stop_after=3")
+    assert ended.code == 0, ended.text
+    assert "continuing after round 2" in ended.words
+    assert "finished after 3 of 3 rounds" in ended.words

@@ -177,12 +177,14 @@ def test_a_run_that_early_terminate_stops_is_no_failure_of_the_agent(grid):
 
 
 @pytest.mark.slow
-def test_a_sweep_without_server_sends_its_pictures_where_runs_go_online(tmp_path, stranger):
+def test_a_sweep_without_server_sends_its_pictures_where_runs_go_online(tmp_path, stranger, commands):
     (tmp_path / "grid.yaml").write_text(
-        "method: grid\nmetric: {name: test/acc, goal: maximize}\n"
-        "parameters:\n  algorithm.eta: {values: [0.5, 1.0]}\n"
-        'command: ["${program}", profile=tiny, rounds=1, "${args_no_hyphens}"]\n'
+        "method: grid\nmetric: {name: test/acc, goal: maximize}\nparameters:\n"
+        "  algorithm.eta: {values: [0.5, 2.0]}\n  algorithm.beta: {values: [0.5, 0.9]}\n"
+        'command: ["${program}", profile=tiny, rounds=2, "${args_no_hyphens}"]\n'
     )
+    words = ("profile=tiny", "rounds=2", "algorithm=fedavg", "track.mode=disabled")
+    assert commands.run(tmp_path / "o", *words).code == 0  # what the advantage map is drawn against
     with serving() as server:
         env = logged_in(stranger, server.url, tmp_path)
         command = [sys.executable, "-m", "fedgm", "sweep", str(tmp_path / "grid.yaml")]
@@ -191,6 +193,11 @@ def test_a_sweep_without_server_sends_its_pictures_where_runs_go_online(tmp_path
             env=env, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
-        assert "1 pictures sent to the W&B project fedgm" in done.stdout
-        sent = [row for name in server.runs for row in server.rows(name) if "heatmap" in row]
-    assert [row["heatmap"]["format"] for row in sent] == ["png"]
+        assert "4 pictures sent to the W&B project fedgm" in done.stdout
+        (name,) = (name for name in server.runs if name.startswith("sweep-"))
+        (row,), sent = server.rows(name), server.run(name)["files"]
+    drawn = {path.stem: path.read_bytes() for path in (tmp_path / "o" / "sweeps").glob("*/*/*.png")}
+    assert set(drawn) == {"heatmap", "parallel", "importance", "advantage"}
+    for stem, content in drawn.items():  # the row names the file, and the file has arrived whole
+        assert row[stem]["format"] == "png"
+        assert sent[row[stem]["path"]] == content

@@ -5,7 +5,7 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import urlparse
+from urllib.parse import quote, unquote, urlparse
 
 from tests.e2e.wandb_sweep_stub import Sweeps
 
@@ -14,7 +14,7 @@ ENTITY = "someone"
 
 
 class Stub(ThreadingHTTPServer):
-    """Runs by id: their config, history rows, summary and exit code."""
+    """Runs by id: their config, history rows, summary, files and exit code."""
 
     daemon_threads = True
 
@@ -34,7 +34,7 @@ class Stub(ThreadingHTTPServer):
 
     def run(self, name: str) -> dict[str, Any]:
         return self.runs.setdefault(
-            name, {"config": {}, "rows": {}, "summary": {}, "exit": None, "sweep": None}
+            name, {"config": {}, "rows": {}, "summary": {}, "exit": None, "sweep": None, "files": {}}
         )
 
     def rows(self, name: str) -> list[dict[str, Any]]:
@@ -61,7 +61,10 @@ class Handler(BaseHTTPRequestHandler):
                 self._answer({})
 
     def do_PUT(self) -> None:
-        self._body()
+        """A file of a run, at the address that CreateRunFiles has named."""
+        body, (_, _, name, file) = self._body(), urlparse(self.path).path.split("/", 3)
+        with self.server.lock:
+            self.server.run(name)["files"][unquote(file)] = body
         self._answer({})
 
     def do_GET(self) -> None:
@@ -127,7 +130,8 @@ def answer(server: Stub, name: str, given: dict[str, Any]) -> dict[str, Any]:
     if name == "OrganizationCoreWeaveOrganizationID":
         return {"entity": {"organization": {"coreWeaveOrganizationId": None}}}
     if name == "CreateRunFiles":
-        files = [{"name": f, "uploadUrl": f"{server.url}/upload"} for f in given.get("files") or []]
+        place = f"{server.url}/upload/{given.get('run')}"
+        files = [{"name": f, "uploadUrl": f"{place}/{quote(f)}"} for f in given.get("files") or []]
         return {"createRunFiles": {"runID": given.get("run"), "uploadHeaders": [], "files": files}}
     return {}
 

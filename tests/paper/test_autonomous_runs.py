@@ -66,6 +66,21 @@ def test_replay_starts_from_past_models_and_weighs_uneven_work(tmp_path):
     assert loop.row["cohort/staleness"] > 0
 
 
+def test_the_second_reading_measures_from_the_current_model_wherever_a_client_started(tmp_path):
+    words = ["participation=autonomous_current", "participation.delay=4", "algorithm.eta=0.6", "rounds=8"]
+    run = configured(*words)
+
+    def step(x, came):
+        # D_i = x_t - y_i, neither x_{t-tau} - y_i nor weighed by the work: x_{t+1} mixes x_t with the ends
+        return x - 0.6 * sum(x - y for _, _, y, _ in came) / len(came)
+
+    module, loop = fit(run, tmp_path)
+    assert torch.allclose(flat(module), recursion(run, step), atol=5e-6)
+    assert loop.row["cohort/staleness"] > 0
+    from_start = flat(fit(configured(*words, "participation.anchor=start"), tmp_path)[0])
+    assert not torch.allclose(flat(module), from_start, atol=5e-4)
+
+
 def test_fedbuff_discounts_stale_updates_by_their_age(tmp_path):
     run = configured("participation=fedbuff", "participation.concurrency=6", "rounds=8")
 

@@ -1,5 +1,6 @@
 """The pictures of a sweep, on constructed points."""
 
+from collections import defaultdict
 from itertools import product
 from pathlib import Path
 
@@ -108,6 +109,33 @@ def test_legend_names_the_marks_that_occur_and_no_others():
     tables = list(heatmap.tables(points[:-1], plan, "maximize").values())
     names = [str(entry.get_label()) for entry in cells.keys_of(tables, best=True)]
     assert names == ["best", "paused: score so far", "diverged", "not run yet"]
+
+
+def marks(figure) -> dict[str, set[tuple[float, float]]]:
+    """Where the cells of a figure's first panel have a hatch, a cross, an exclamation mark or a number."""
+    panel, found = figure.axes[0], defaultdict[str, set](set)
+    for patch in panel.patches:
+        if patch.get_hatch():
+            found[patch.get_hatch()].add((patch.get_x() + 0.5, patch.get_y() + 0.5))
+    for line in panel.lines:
+        found[str(line.get_marker())].update(zip(line.get_xdata(), line.get_ydata(), strict=True))
+    for text in panel.texts:
+        found["!" if text.get_text() == "!" else "number"].add(text.get_position())
+    return dict(found)
+
+
+@pytest.mark.parametrize("picture", ["heatmap", "advantage"])
+def test_a_cell_whose_run_did_not_finish_bears_its_mark(picture):
+    status = ("finished", "paused", "running", "failed", "diverged", "waiting")
+    places = product((0.0, 1.0), (0.0, 1.0, 2.0))  # b is the row, a the column
+    points = [point(i, {"a": a, "b": b}, 0.3 + 0.01 * i, status[i]) for i, (b, a) in enumerate(places)]
+    if picture == "heatmap":
+        figure = heatmap.draw(points, CAPTION, "test/acc", "maximize")
+    else:
+        figure = advantage.draw(points, CAPTION, "test/acc", "maximize", 0.3)
+    assert marks(figure) == {
+        "number": {(0, 0), (1, 0), (2, 0)}, "//": {(1, 0)}, "..": {(2, 0)}, "!": {(0, 1)}, "x": {(1, 1)},
+    }  # fmt: skip
 
 
 def test_colour_scale_is_not_stretched_by_a_few_bad_runs():
