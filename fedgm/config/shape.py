@@ -43,14 +43,17 @@ def require_shape(config: RunConfig) -> None:
 
 
 def _require_clients(config: RunConfig) -> None:
-    """Refuse to draw from clients that do not exist."""
-    count, sampler = config.clients.count, config.participation.get("sampler")
-    nodes = {"participation": config.participation, "participation.sampler": sampler}
-    for key, node in nodes.items():
-        drawn = cast(Mapping[str, Any], node).get("count") if isinstance(node, Mapping) else None
-        ok = not isinstance(drawn, int) or drawn <= count
-        allowed = f"at most clients.count, which is {count}"
-        require(ok, f"{key}.count", drawn, allowed, f"clients.count={drawn}")
+    """Refuse to draw from clients that do not exist, or nobody: a cohort of none is drawn again for ever."""
+    sampler = config.participation.get("sampler")
+    for key, node in {"participation": config.participation, "participation.sampler": sampler}.items():
+        known = cast(Mapping[str, Any], node) if isinstance(node, Mapping) else {}
+        most = config.clients.count
+        for name in ("count", "per_round"):
+            value = known.get(name)
+            ok = type(value) is not int or 1 <= value <= most  # what is no number is refused by its part
+            bound = "clients.count" if name == "count" else f"{key}.count"
+            require(ok, f"{key}.{name}", value, f"1 to {most}, which is {bound}", f"{key}.{name}={most}")
+            most = value if name == "count" and type(value) is int else most
 
 
 def _require_figure(figure: Any) -> None:

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 import fedgm
+from fedgm.client.store import ClientStore
+from fedgm.errors import FedGMError
 from fedgm.files import DamagedError, read_sealed, sealed
 from fedgm.track import checkpoint, fallback
 from tests.e2e.commands import TINY, result, run_folder
@@ -99,6 +101,14 @@ def test_files_of_older_versions_are_read_without_a_seal(home, never_stopped, ca
     fedgm.run([*RUN, f"output_dir={home}"])
     assert "continuing after round 4\n" in capsys.readouterr().out
     assert result(home) == never_stopped
+
+
+def test_a_state_that_is_damaged_under_a_run_ends_it_with_the_way_out(tmp_path):
+    store = ClientStore(tmp_path)
+    store.save(3, 1, {"c": torch.ones(4)})
+    flip(tmp_path / "00000003" / "000001.safetensors", 1)
+    with pytest.raises(FedGMError, match=r"the state of client 3 cannot be read .* The same command contin"):
+        store.load(3, before=2)
 
 
 def test_a_seal_belongs_to_content_and_name(tmp_path):

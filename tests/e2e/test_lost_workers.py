@@ -73,3 +73,17 @@ def test_ctrl_c_while_it_is_importing(tmp_path, start, library):
     assert process.returncode == 130
     assert said == "stopped before the run began; the same command begins it\n"
     assert out == ""
+
+
+def test_ctrl_c_before_the_command_is_known(tmp_path):
+    """While click is imported, the first of all; here an import that is interrupted and then goes on."""
+    (tmp_path / "click.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "fedgm", "list"], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True, timeout=30,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert done.returncode == 130
+    assert done.stderr == "stopped before the run began; the same command begins it\n"

@@ -139,11 +139,19 @@ def on_a_terminal(folder: Path, env: dict[str, str], *words: str) -> str:
     return text.decode()
 
 
-@pytest.mark.parametrize("mode", [pytest.param("auto", marks=pytest.mark.slow), "online"])
-def test_on_a_terminal_it_does_not_ask_either(tmp_path, stranger, mode):
-    shown = on_a_terminal(tmp_path, surroundings(stranger), f"track.mode={mode}")
+@pytest.mark.parametrize(
+    ("mode", "variable"),
+    [
+        pytest.param("auto", {}, marks=pytest.mark.slow),
+        ("online", {}),
+        pytest.param("auto", {"WANDB_MODE": "online"}, marks=pytest.mark.slow),
+    ],
+)
+def test_on_a_terminal_it_does_not_ask_either(tmp_path, stranger, mode, variable):
+    shown = on_a_terminal(tmp_path, surroundings(stranger) | variable, f"track.mode={mode}")
     assert "2/2" in shown  # the progress bar of a terminal
-    assert ("track.mode=online needs a key" in " ".join(shown.split())) == (mode == "online")
+    asked = mode == "online" or bool(variable)
+    assert ("track.mode=online needs a key" in " ".join(shown.split())) == asked
     assert same_rows(read_offline(run_folder(tmp_path / "o"))[1], rows(tmp_path / "o"))
 
 

@@ -16,7 +16,8 @@ JSON = (
 
 def hurt(draw: random.Random, folder: Path) -> str:
     """Damage one thing below a run folder; says what."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "lock")
+    links = {path for path in folder.rglob("*") if path.is_symlink()}  # a write would go to the victim
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != "lock" and p not in links)
     path = draw.choice(files)
     if draw.random() < 0.3:  # those that are read first are few among many checkpoints
         path = draw.choice([p for p in files if p.parent == folder] or files)

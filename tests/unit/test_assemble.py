@@ -1,8 +1,10 @@
 """Combinations whose formulas would silently be wrong are refused before anything is loaded."""
 
 import pytest
+from torch import nn
 
 from fedgm import config
+from fedgm.config import limits
 from fedgm.errors import ConfigError
 from fedgm.job import assemble
 
@@ -50,4 +52,26 @@ def test_a_task_without_its_two_methods_is_refused():
 def test_a_library_model_that_fits_nowhere_is_refused_before_it_is_built(word):
     run = config.validate(config.compose(["profile=tiny", "model=mobilenet", word]))
     with pytest.raises(ConfigError, match="model"):
+        assemble.build_module(run, {"num_classes": 10})
+
+
+def test_our_own_model_that_does_not_fit_is_not_built(monkeypatch):
+    run = config.validate(config.compose(["profile=tiny"]))
+    monkeypatch.setattr(limits, "memory", lambda: 10**5)
+    monkeypatch.setattr(assemble, "build_net", lambda node, given: pytest.fail("it was built"))
+    with pytest.raises(ConfigError, match=r"a model of .* parameters take"):
+        assemble.build_module(run, {"num_classes": 10})
+
+
+def elsewhere(num_classes: int) -> nn.Module:
+    return nn.Linear(1000, num_classes)
+
+
+def test_a_model_from_elsewhere_is_counted_once_it_is_built(monkeypatch):
+    word = f"model._target_={__name__}.elsewhere"
+    cfg = config.compose(["profile=tiny", word, "~model.depth", "~model.width", "~model.norm"])
+    run = config.validate(cfg)
+    assert assemble.build_module(run, {"num_classes": 10}).net.out_features == 10
+    monkeypatch.setattr(limits, "memory", lambda: 10**5)
+    with pytest.raises(ConfigError, match="a model of 10,010 parameters take"):
         assemble.build_module(run, {"num_classes": 10})

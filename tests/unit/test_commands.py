@@ -1,5 +1,7 @@
 """`fedgm theory` and `fedgm timeline` as a user types them."""
 
+import signal
+
 import pytest
 from click.testing import CliRunner
 
@@ -7,6 +9,7 @@ import fedgm
 from fedgm import config
 from fedgm.cli import group as cli
 from fedgm.diagnosis import setting as diagnosis
+from fedgm.errors import RefusedError
 
 TINY = ["profile=tiny", "rounds=2", "track.mode=disabled", "trainer.workers=1", "clients.count=20"]
 
@@ -60,6 +63,22 @@ def test_what_cannot_be_answered_is_said_in_a_line(arguments, message):
     result = call(*arguments)
     assert result.exit_code == 2
     assert message in result.output
+
+
+def test_ctrl_c_is_an_exception_again_once_theory_has_imported(monkeypatch):
+    seen = []
+
+    def at_work(run):
+        seen.append(signal.getsignal(signal.SIGINT))
+        raise RefusedError("seen")
+
+    monkeypatch.setattr(diagnosis, "covered_setting", at_work)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert call("theory", *TINY).exit_code == 2
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == [signal.default_int_handler]
 
 
 @pytest.mark.slow

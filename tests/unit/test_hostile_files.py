@@ -85,6 +85,11 @@ def test_load_runs_leaves_out_a_damaged_archive(tmp_path):
         assert len(fedgm.load_runs(tmp_path)) > 0
 
 
+def test_a_file_that_opens_but_cannot_be_read_is_no_archive(tmp_path):
+    (tmp_path / "x.jsonl").symlink_to("/proc/self/mem")  # reading its beginning is an error
+    assert archive.below(tmp_path) == []
+
+
 def test_a_pipe_is_no_archive(pipe):
     with pytest.raises(RefusedError, match="it is no file"):
         archive.read(pipe)
@@ -126,6 +131,7 @@ def test_one_split_that_cannot_be_drawn_is_a_note_whatever_it_raises(tmp_path, m
 
     tables, notes = splits(Collector([tmp_path]).collect())
     assert (len(tables), len(notes)) == (1, 1)
+    assert "data.resolution=1000000: expected what fits into" in notes[0]  # before any image was made
     monkeypatch.setattr("fedgm.job.assemble.load_federation", fails)
     tables, notes = splits(Collector([tmp_path]).collect())
     assert (len(tables), len(notes)) == (0, 2)
@@ -139,3 +145,21 @@ def test_a_stored_group_that_is_no_group_is_refused(tmp_path):
     result = CliRunner().invoke(cli.main, ["timeline", str(folder)])
     assert result.exit_code == 2, result.output
     assert "participation=[1, 2]: expected an option of this group" in result.output
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("callbacks", "callbacks=3: expected entries with a _target_"),
+        ("data.source", "data.source=3: expected keys with a _target_"),
+        ("figure", "figure=3: expected null or keys such as title"),
+        ("best", "best=3: expected winners by experiment and algorithm"),
+    ],
+)
+def test_a_stored_number_where_keys_belong_is_refused(tmp_path, key, said):
+    folder = hostile(tmp_path / "run")
+    content = OmegaConf.load(folder / "config.yaml")
+    OmegaConf.update(content, key, 3, merge=False)
+    OmegaConf.save(content, folder / "config.yaml")
+    with pytest.raises(ConfigError, match=said):
+        config.reopened(folder)

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -182,3 +183,17 @@ def test_a_model_file_of_lies_is_called_damaged(tmp_path):
         (tmp_path / "model.safetensors").write_bytes(lie)
         with pytest.raises(FedGMError, match="damaged"):
             fedgm.load_model(tmp_path)
+
+
+def test_hydra_itself_refuses_what_runs_commands():
+    """From 1.3.6 on: older versions are not installed beside this package."""
+    from hydra.errors import InstantiationException
+    from hydra.utils import instantiate
+    from packaging.requirements import Requirement
+
+    with pytest.raises(InstantiationException, match=r"os\.system"):
+        instantiate({"_target_": "os.system", "command": "true"})
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    (hydra,) = [each for each in map(Requirement, project["dependencies"]) if each.name == "hydra-core"]
+    assert not hydra.specifier.contains("1.3.5")
+    assert hydra.specifier.contains("1.3.6")

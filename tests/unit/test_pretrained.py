@@ -7,6 +7,7 @@ import fedgm
 from fedgm.errors import ConfigError, DataError
 from fedgm.lightning import pl  # noqa: F401 - before torchvision
 from fedgm.models.pretrained import build_net
+from fedgm.models.size import parameters
 
 NODE = {
     "_target_": "torchvision.models.mobilenet_v3_small", "weights": "IMAGENET1K_V1", "name": "mobilenet",
@@ -62,3 +63,21 @@ def test_unknown_weights_are_answered_with_those_that_there_are(tmp_path):
     assert caught.value.allowed == "null or one of IMAGENET1K_V1, DEFAULT"
     assert caught.value.hint == "model.weights=IMAGENET1K_V1"
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("torch_home")
+def test_counting_needs_no_weights():
+    before = torch.random.get_rng_state()
+    plain = parameters({**NODE, "weights": None}, {"num_classes": 7})
+    assert parameters(NODE, {"num_classes": 7}) == plain > 10**6
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_a_model_without_a_linear_head_is_refused(torch_home):
+    from torchvision.models import squeezenet1_1
+
+    torch.save(squeezenet1_1().state_dict(), torch_home / "squeezenet1_1-b8a52dc0.pth")
+    node = {**NODE, "_target_": "torchvision.models.squeezenet1_1", "name": "squeezenet"}
+    with pytest.raises(ConfigError, match="no linear layer of 1000 outputs") as caught:
+        build_net(node, {"num_classes": 7})
+    assert caught.value.hint == "model.weights=null"

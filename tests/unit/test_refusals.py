@@ -53,14 +53,23 @@ WRONG = {
     "local.optimizers.sgd=0": ("local.optimizers.sgd", "keys with a _target_", "local.optimizer=sgd"),
     "participation.count=101": (
         "participation.count",
-        "at most clients.count, which is 100",
-        "clients.count=101",
+        "1 to 100, which is clients.count",
+        "participation.count=100",
     ),
-    "participation.sampler.count=101": (
+    "participation.sampler.count=-1": (
         "participation.sampler.count",
-        "at most clients.count",
-        "clients.count=101",
+        "1 to 100",
+        "participation.sampler.count=100",
     ),
+    "participation.per_round=0": ("participation.per_round", "1 to 100", "participation.per_round=100"),
+    "participation.sampler.per_round=0": (
+        "participation.sampler.per_round",
+        "1 to",
+        "participation.sampler.per_round=100",
+    ),
+    "figure=3": ("figure", "null or keys such as title", "figure=null"),
+    "data.source=3": ("data.source", "keys with a _target_", "data=synthetic"),
+    "model.channels_last=3": ("model.channels_last", "true or false", "model.channels_last=true"),
     "+best.x=1": ("best.x", "the winner of each algorithm", "~best.x"),
     "model=null": ("model", "the name of an option", "--help"),
 }
@@ -211,6 +220,13 @@ def test_more_workers_than_a_machine_can_have_are_refused(monkeypatch):
     monkeypatch.setattr(limits, "memory", lambda: 2**32)
     with pytest.raises(ConfigError, match=r"trainer\.workers=100000: .*100 processes take 6.25 GiB"):
         require_sound(compose(words))
+
+
+@pytest.mark.parametrize("name", ["TORCHELASTIC_RUN_ID", "SLURM_STEP_NUM_TASKS"])
+def test_workers_that_a_cluster_has_started_are_not_counted_as_ours(monkeypatch, name):
+    monkeypatch.setattr(limits.os, "cpu_count", lambda: 2)
+    monkeypatch.setenv(name, "32")
+    require_sound(compose(["profile=tiny", "trainer.workers=32", "clients.per_round=50"]))
 
 
 def test_a_model_that_fits_once_need_not_fit_for_every_worker(monkeypatch):

@@ -12,7 +12,7 @@ from fedgm.data import text
 from fedgm.data.tokens import choose, tokenize, unigram_entropy
 from fedgm.data.windows import IGNORE, TextFederation
 from fedgm.draws import generator
-from fedgm.errors import ConfigError, DataError
+from fedgm.errors import ConfigError, DataError, RefusedError
 
 PRINTABLE = st.text(st.characters(codec="utf-8"), min_size=3, max_size=60)
 
@@ -159,19 +159,25 @@ def test_a_file_is_cut_into_equal_clients(tmp_path):
         (b"abcdefgh", {"clients": 3}, r"clients\.count=3: expected 1\.\.2"),
         (b"abcdefgh", {"unit": "words"}, r"data\.source\.unit=words: expected"),
         (b"abcdefgh", {"test_share": 1.0}, r"data\.source\.test_share=1\.0: expected"),
-        (b"a", {}, "has 1 tokens; a prediction needs two"),
     ],
 )
 def test_what_cannot_be_read_is_said(tmp_path, content, arguments, message):
     path = tmp_path / "own.txt"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises((ConfigError, DataError), match=message):
+    with pytest.raises(RefusedError, match=message):
         text.load(str(path), **arguments)
 
 
+def test_a_text_of_one_token_is_said(tmp_path):
+    (tmp_path / "own.txt").write_bytes(b"a")
+    with pytest.raises(DataError, match="has 1 tokens; a prediction needs two"):
+        text.load(str(tmp_path / "own.txt"))
+
+
 def test_a_folder_without_text_and_no_path_at_all(tmp_path):
-    with pytest.raises(DataError, match=r"no file below it matches \*\.txt"):
+    with pytest.raises(DataError, match=r"no file below it matches \*\.txt") as caught:
         text.load(str(tmp_path))
+    assert caught.value.exit_code == 2  # data that are there, but of no use, are refused
     with pytest.raises(ConfigError, match=r"data\.path=null"):
         text.load(None)

@@ -9,6 +9,7 @@ from omegaconf import OmegaConf
 import fedgm
 from fedgm import config
 from fedgm.cli import group as cli
+from fedgm.dashboard import serve
 from fedgm.dashboard.collect import Collector
 from fedgm.dashboard.split import splits
 from fedgm.errors import ConfigError, RefusedError
@@ -55,6 +56,32 @@ def test_splits_of_the_dashboard(folder, tmp_path):
     assert '"splits":[{' in out.read_text().replace(": ", ":")
 
 
+def test_splits_of_the_served_page(folder, monkeypatch):
+    shown = []
+
+    class Asked(serve.PayloadSource):
+        """Built as the command builds it; the server is not waited for."""
+
+        def __init__(self, *given):
+            super().__init__(*given)
+            shown.append(self.payload())
+            raise OSError(0, "nobody needs the server")
+
+    monkeypatch.setattr(serve, "PayloadSource", Asked)
+    for trust in ([], ["trust=[elsewhere_rule]"]):
+        CliRunner().invoke(cli.main, ["dashboard", str(folder.parent), "--serve", "--partition", *trust])
+    assert [len(payload["splits"]) for payload in shown] == [0, 1]
+
+
+def test_constants_of_a_run(folder):
+    (folder / "model.safetensors").write_bytes(b"")
+    words = ["theory", "--estimate", str(folder)]
+    refused = CliRunner().invoke(cli.main, words)
+    assert "Try trust=[elsewhere_rule]" in refused.output
+    admitted = CliRunner().invoke(cli.main, [*words, "trust=[elsewhere_rule]"])
+    assert "model.safetensors is damaged" in admitted.output  # the configuration was good
+
+
 def test_sync_sends_it(folder, monkeypatch):
     class Record:
         run = None
@@ -86,3 +113,14 @@ def test_one_refused_folder_does_not_stop_the_rest(tmp_path, monkeypatch):
     assert sorted(sent) == [("a", ("mine",)), ("c", ("mine",))]
     assert "b: not this one" in result.output
     assert "1 of 3 runs were not sent" in result.output
+
+
+def test_without_a_folder_sync_takes_outputs(tmp_path, monkeypatch):
+    write_run(tmp_path / "outputs" / "a")
+    sent = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sync, "send", lambda folder, project, trust: sent.append(folder.name) or True)
+    monkeypatch.setattr(wandb_run, "resolve_mode", lambda mode: mode)
+    result = CliRunner().invoke(cli.main, ["sync"])
+    assert result.exit_code == 0, result.output
+    assert sent == ["a"]

@@ -101,8 +101,10 @@ def test_a_mode_that_wandb_does_not_have_is_refused(monkeypatch, mode):
     assert resolve_mode("disabled") == "disabled"
 
 
-@pytest.mark.parametrize(("variable", "mode"), [("dryrun", "offline"), ("run", "online"), ("", "online")])
-def test_the_older_names_of_modes(monkeypatch, variable, mode):
+@pytest.mark.parametrize(
+    ("variable", "mode"), [("dryrun", "offline"), ("run", "online"), ("shared", "online"), ("", "online")]
+)
+def test_other_names_of_modes_that_wandb_takes(monkeypatch, variable, mode):
     monkeypatch.setenv("WANDB_API_KEY", KEY)
     monkeypatch.setenv("WANDB_MODE", variable)
     assert resolve_mode("auto") == mode
