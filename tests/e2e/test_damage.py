@@ -89,8 +89,8 @@ def test_it_falls_back_to_the_checkpoint_before(home, never_stopped, capsys, dam
     assert result(home) == never_stopped
 
 
-def test_files_of_older_versions_are_read_without_a_seal(home, never_stopped, capsys):
-    folder = run_folder(home) / "checkpoints"
+def as_an_older_version_wrote_it(folder):
+    """Files without seals, and checkpoints that say nothing of rows and client states."""
     for path in [*folder.glob("*.ckpt"), *folder.glob("*.safetensors"), *folder.glob("clients/*/*")]:
         name = path.name if path.parent == folder else f"{path.parent.name}/{path.name}"
         path.write_bytes(read_sealed(path, name))
@@ -98,8 +98,28 @@ def test_files_of_older_versions_are_read_without_a_seal(home, never_stopped, ca
         content = torch.load(path, weights_only=True)  # plain files again
         content["callbacks"] = {"FedGM": content["callbacks"]["FedGM"]}
         torch.save(content, path)
+
+
+def cut_row(folder):
+    path = folder / "metrics.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+
+
+# damage that no checksum tells -> the round that the run may continue after
+OLDER = {
+    "none": (lambda folder: None, 4),
+    "the last row gone": (cut_row, 3),
+    "a past checkpoint": (lambda folder: DAMAGE["a past checkpoint"](folder / "checkpoints"), 3),
+}
+
+
+@pytest.mark.parametrize("damage", OLDER)
+def test_files_of_older_versions_are_read_without_a_seal(home, never_stopped, capsys, damage):
+    as_an_older_version_wrote_it(run_folder(home) / "checkpoints")
+    change, done = OLDER[damage]
+    change(run_folder(home))
     fedgm.run([*RUN, f"output_dir={home}"])
-    assert "continuing after round 4\n" in capsys.readouterr().out
+    assert f"continuing after round {done}\n" in capsys.readouterr().out
     assert result(home) == never_stopped
 
 

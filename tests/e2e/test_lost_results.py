@@ -41,6 +41,22 @@ def test_a_folder_removed_during_a_run_is_an_error(tmp_path, t):
     assert remove.last == min(t, 3)  # in the same round, not after the last
 
 
+class RemoveRows(pl.Callback):
+    """Removes metrics.jsonl alone, after the last round."""
+
+    def __init__(self, home):
+        self.home = home
+
+    def on_train_end(self, trainer, pl_module):
+        (run_folder(self.home) / "metrics.jsonl").unlink()
+
+
+def test_rows_removed_after_the_last_round_are_the_same_error(tmp_path):
+    with pytest.raises(FedGMError, match=r"metrics\.jsonl was removed or replaced .* starts the run again"):
+        fedgm.run([*RUN, f"output_dir={tmp_path / 'out'}"], callbacks=[RemoveRows(tmp_path / "out")])
+    assert read_summary(tmp_path / "out")["status"] == "failed"
+
+
 def test_a_folder_removed_under_a_checkpoint_is_the_same_error(tmp_path, monkeypatch):
     replace = os.replace
 
@@ -152,12 +168,20 @@ def grown_rows(folder):
     (folder / "checkpoints" / "round-000002.ckpt").write_bytes(b"")
 
 
+def changed_first_row(folder):
+    """In a number that no summary repeats."""
+    path = folder / "metrics.jsonl"
+    first, *others = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([json.dumps({**json.loads(first), "local/loss": 0.987}) + "\n", *others]))
+
+
 PAUSED = {
     "a column renamed": renamed_column,
     "more than rows": grown_rows,
     "rows emptied": lambda folder: (folder / "metrics.jsonl").write_bytes(b""),
     "a row changed": changed_row,
     "a row missing": cut_row,
+    "the first row changed": changed_first_row,
     "the summary changed": changed_summary,
 }
 

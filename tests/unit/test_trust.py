@@ -49,6 +49,7 @@ def refusal(folder: Path, *trust: str) -> str:
         "fedgm.files.os.system", "fedgm.job.launch.shutil.rmtree", "torch.nn.modules.module.torch.load",
         "torch.optim.optimizer.torch.hub.load", "fedgm", "fedgmx.anything", "torch.nnx.anything",
         "fedgm.__version__", "fedgm.config.__builtins__.eval", "fedgm.track.record.RunRecord.mean",
+        "torch.nn.Module.apply", "torch.nn.functional", "fedgm.data.npz.KEYS",
         "fedgm..files", "", 7, None, ["os.system"], {"_target_": "os.system"},
     ],
 )  # fmt: skip
@@ -77,8 +78,9 @@ def test_nothing_hides_in_the_depth(tmp_path, key, value):
 def test_nothing_is_imported_before_the_path_has_passed(tmp_path, monkeypatch):
     (tmp_path / "evil_package.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(tmp_path)
-    text = refusal(run_with(tmp_path, "algorithm._target_", "evil_package.Rule"))
-    assert "Try trust=[evil_package]" in text
+    folder = run_with(tmp_path, "algorithm._target_", "evil_package.Rule")
+    for trust in ((), ("evil", "evil_pack")):  # a name that only begins alike is another package
+        assert "Try trust=[evil_package]" in refusal(folder, *trust)
     assert "evil_package" not in sys.modules
 
 
