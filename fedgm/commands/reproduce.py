@@ -43,7 +43,8 @@ def parse_seeds(words: str) -> int | list[int]:
     "--known",
     multiple=True,
     metavar="PATH",
-    help="Results that count as done beside run folders: files of --export, or a folder of them.",
+    help="Results that count as done beside run folders, whole or as the beginning of a longer run: files of "
+    "--export, or a folder of them.",
 )
 @click.option(
     "--out", metavar="DIR", help="Pictures and verdicts  [default: <output-dir>/figures/<profile>]."

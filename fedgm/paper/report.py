@@ -133,7 +133,11 @@ def _lines(verdict: dict[str, Any]) -> str:
     note = "Mean and deviation over seeds of the mean of the last 10 evaluations; a divergent run "
     note += "counts with chance level" if verdict["claims"] else "is left out"
     note += "; rounds to a score are means over the seeds that reached it" if speed else ""
-    return "\n".join([*table, "", f"{note}.{K} Commits: {', '.join(verdict['commits'])}."])
+    rounds = verdict["rounds"]
+    begun = "".join(
+        f" {name}: the first {rounds} rounds of runs of {whole}." for name, whole in verdict["parts"].items()
+    )
+    return "\n".join([*table, "", f"{note}.{K}{begun} Commits: {', '.join(verdict['commits'])}."])
 
 
 def _parts(parts: Sequence[dict[str, Any]]) -> str:

@@ -17,7 +17,7 @@ from fedgm.figures.formats import save_all
 from fedgm.grid.plan import Job
 from fedgm.grid.progress import Results, index
 from fedgm.grid.sweep import Sweep, default_workers
-from fedgm.paper import evidence, judge
+from fedgm.paper import evidence, judge, longer
 from fedgm.paper.figure import choose
 from fedgm.paper.picture import picture
 from fedgm.paper.plan import PlannedFigure, as_sweep, make
@@ -40,8 +40,11 @@ class Reproduction:
     known: dict[str, PlannedFigure] = field(default_factory=dict[str, PlannedFigure])
     seeds: int | Sequence[int] = 3
     elsewhere: dict[tuple[str, int], RunRecord] = field(default_factory=dict[tuple[str, int], RunRecord])
+    wholes: dict[tuple[str, int], RunRecord] = field(default_factory=dict[tuple[str, int], RunRecord])
 
     def __post_init__(self) -> None:
+        for one in self.planned:
+            self._add_parts(one)
         self.known |= {one.figure.experiment: one for one in self.planned}
         plan = as_sweep(self.planned, self.overrides, self.output_dir)
         self.sweep = Sweep(Results(plan, self.elsewhere), self.console)
@@ -50,6 +53,12 @@ class Reproduction:
     def lookup(self, job: Job) -> RunRecord | None:
         """The record of a job, from archives alone where those were asked for."""
         return self.stored.get(job.key) if self.stored is not None else self.sweep.results.of(job)
+
+    def _add_parts(self, one: PlannedFigure) -> None:
+        """What a longer run holds counts as done; ``wholes`` remembers which run that is."""
+        known = self.elsewhere if self.stored is None else self.stored
+        for key, (part, whole) in longer.parts(one, known).items():
+            known[key], self.wholes[key] = part, whole
 
     def _grid(self, grid: str, judged: str) -> list[JudgedRun | None]:
         """Runs of the sweep behind a winner; none where the command's overrides do not fit its file."""
@@ -120,6 +129,7 @@ class Reproduction:
         """Another figure whose lines a claim needs: looked up, not run."""
         if experiment not in self.known:
             self.known[experiment] = make(experiment, self.seeds, self.overrides, self.output_dir)
+            self._add_parts(self.known[experiment])
         return self.known[experiment]
 
     def _facts(self, one: PlannedFigure) -> dict[str, Any]:
@@ -149,8 +159,21 @@ class Reproduction:
             "seeds": list(one.seeds),
             "judged on": list(one.judging),
             "local steps": [min(steps), max(steps)] if steps else None,
+            "parts": self._parts(one),
             "commits": sorted({str(run.facts.get("commit")) for run in runs}),
         }
+
+    def _parts(self, one: PlannedFigure) -> dict[str, int]:
+        """Lines of which runs are the beginning of longer ones -> rounds of those."""
+        names = {line.key: line.name for line in one.figure.lines}
+        found = [(names[line], self._whole(self.lookup(job))) for (line, _), job in one.jobs.items()]
+        return {name: int(run.facts["rounds"]) for name, run in found if run is not None}
+
+    def _whole(self, run: RunRecord | None) -> RunRecord | None:
+        """The longer run that this one is read from, if it is."""
+        known = self.elsewhere if self.stored is None else self.stored
+        is_part = run is not None and run.key in self.wholes and run is known[run.key]
+        return self.wholes[run.key] if run is not None and is_part else None
 
     def _chosen(self, one: PlannedFigure, key: str, column: str) -> float | None:
         """A winner's score on the seed that chose it, which enters no interval."""
@@ -167,11 +190,12 @@ class Reproduction:
             self.console.print(f"  {path}", highlight=False, soft_wrap=True)
 
     def export(self, path: Path) -> int:
-        """All runs of the figures that are done, in one compact file; how many there were."""
+        """All runs of the figures that are done, parts as the runs that they are of; how many there were."""
         found = [self.lookup(job) for job in self.sweep.plan.jobs]
         done = [run for run in found if run is not None and run.is_done]
-        archive.write(path, done)
-        return len(done)
+        whole = archive.once(self._whole(run) or run for run in done)
+        archive.write(path, whole)
+        return len(whole)
 
 
 def load(
