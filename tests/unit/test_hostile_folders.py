@@ -1,23 +1,29 @@
 """More ways in that a run folder, an archive or a data file from somebody else could try; none works."""
 
+import io
 import json
 import os
 import pickle
 import tomllib
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from omegaconf import OmegaConf
 
 import fedgm
 from fedgm import config
 from fedgm.config.protocols import lacks, promised
 from fedgm.errors import ConfigError, FedGMError
+from fedgm.files import sealed
+from fedgm.grid import file
 from fedgm.job import assemble
 from fedgm.participation.devices import read_speeds
 from fedgm.track import archive, record
+from fedgm.track.checkpoint import read_checkpoint
 from fedgm.track.folder import create, read_json
 
 EVENT = ("profile=tiny", "participation=event", "clients.count=6", "clients.per_round=3")
@@ -124,6 +130,35 @@ def test_arrays_of_objects_are_not_unpickled(tmp_path):
     with pytest.raises(ConfigError, match=r"participation\.speeds"):
         read_speeds(str(tmp_path / "a.npy"))
     assert not flag.exists()
+
+
+def test_a_checkpoint_that_runs_code_is_not_unpickled(tmp_path):
+    content = io.BytesIO()
+    torch.save({"epoch": Evil(tmp_path / "touched")}, content)
+    path = tmp_path / "round-000003.ckpt"
+    path.write_bytes(sealed(content.getbuffer(), path.name))  # its checksum is right: anybody can compute it
+    with pytest.raises(pickle.UnpicklingError):
+        read_checkpoint(path)
+    assert not (tmp_path / "touched").exists()
+
+
+@pytest.mark.parametrize("reader", [record.configuration, config.stored])
+def test_a_configuration_that_calls_functions_calls_none(tmp_path, reader):
+    touched = tmp_path / "touched"
+    text = f"name: !!python/object/apply:os.mkdir [{touched}]\n"
+    (tmp_path / "config.yaml").write_text(text)
+    with suppress(FedGMError):  # a reader of many folders leaves it out instead
+        assert reader(tmp_path) == {}
+    assert not touched.exists()
+
+
+def test_a_sweep_file_that_calls_functions_calls_none(tmp_path):
+    touched = tmp_path / "touched"
+    path = tmp_path / "sweep.yaml"
+    path.write_text(f"method: !!python/object/apply:os.mkdir [{touched}]\n")
+    with pytest.raises(FedGMError):
+        file.read(path)
+    assert not touched.exists()
 
 
 def test_an_array_that_says_it_is_huge_is_refused(tmp_path):
