@@ -97,6 +97,26 @@ def largest_eta(reading: Reading, beta: float, nu: float, step: float = 0.1) -> 
     return high
 
 
+def effective_eta(reading: Reading, eta: float) -> float:
+    """The rate at which ideal clients move as fast as these in a flat direction, whatever beta and nu are.
+
+    An epoch takes every client g further there, so x_t = x_0 - v t after a while, and d and h are D. Measured
+    from its start, a delta is w_e e g. Measured from x_t = x_{t-tau} - v tau it is w_e (e g - v tau): the
+    older a client's model, the more it pulls back. With v = eta E[D], and eta' reference g for ideal clients,
+
+        eta' = eta E[w_e e] / reference             (``anchor: start``)
+        eta' = ... / (1 + eta E[w_e] E[tau])        (``anchor: current``)
+
+    so that under ``current`` no eta moves the model faster than 1 / E[tau] of a mean delta.
+    """
+    low, high = reading.epochs
+    epochs = list(range(low, high + 1))
+    w = np.array(weights(reading.normalize, epochs, epochs, reading.reference))
+    ideal = eta * float(np.mean(w * epochs)) / reading.reference
+    pull = eta * float(w.mean()) * (reading.delay - 1) / 2
+    return ideal / (1 + pull) if reading.anchor == "current" else ideal
+
+
 def main() -> None:
     """Print the tables as markdown: all readings, then the paper's grid under start/reference."""
     print("| reading | FedAvg | FedGM (.9, .9) |\n|---|---|---|")

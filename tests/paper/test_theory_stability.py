@@ -5,12 +5,14 @@ from math import floor, pi, sin
 import numpy as np
 import pytest
 
-from fedgm.server import Momentum
+from fedgm.paper import figure
+from fedgm.server import Momentum, server_step
 from fedgm.theory.stability import (
     IDEAL,
     LARGEST,
     READINGS,
     Reading,
+    effective_eta,
     largest_eta,
     radius,
     response,
@@ -110,3 +112,48 @@ def test_a_run_shrinks_below_the_limit_and_grows_above_it(name):
         < 1
         < radius(reading, Momentum(1.05 * limit, beta, nu))
     )
+
+
+# By hand: E[tau] is 2 and 4.5, E[e] is 3.5, and 3 epochs are the reference.
+@pytest.mark.parametrize(
+    ("name", "eta", "left"),
+    [
+        ("ideal", 5.0, 5.0),
+        ("delay 5, start/reference", 0.5, 0.5),
+        ("delay 5, start/none", 3.0, 3.5),
+        ("delay 5, current/none", 4.0, 4 * (3.5 / 3) / 9),
+        ("delay 10, current/none", 4.0, 4 * (3.5 / 3) / 19),
+        ("delay 10, current/none", 1e9, (3.5 / 3) / 4.5),  # no eta is faster
+    ],
+)
+def test_the_rate_that_stale_clients_leave(name, eta, left):
+    assert effective_eta(BY_NAME[name], eta) == pytest.approx(left)
+
+
+@pytest.mark.parametrize("reading", READINGS, ids=lambda reading: reading.name)
+@pytest.mark.parametrize(("eta", "beta", "nu"), [(0.3, 0.0, 0.0), (0.25, 0.9, 0.9), (0.2, 0.95, 0.7)])
+def test_clients_on_a_slope_move_the_model_at_that_rate(reading, eta, beta, nu):
+    rng = np.random.default_rng(0)
+    g, low, high = 0.01, *reading.epochs
+    past, d, mark = [0.0] * reading.delay, 0.0, 0.0
+    for t in range(1500):
+        ages, epochs = rng.integers(0, reading.delay, 400), rng.integers(low, high + 1, 400)
+        w = reading.reference / epochs if reading.normalize == "reference" else np.ones(400)
+        back = past[0] - np.array(past)[ages] if reading.anchor == "current" else 0.0
+        x, d = server_step(past[0], d, float(np.mean(w * (back + epochs * g))), Momentum(eta, beta, nu))
+        past = [x, *past[:-1]]
+        mark = x if t == 499 else mark
+    assert (mark - past[0]) / 1000 == pytest.approx(
+        effective_eta(reading, eta) * reading.reference * g, rel=0.01
+    )
+
+
+def test_the_experiment_names_the_rates_that_are_left():
+    etas = {}
+    for line in figure.read("stale_rate").lines:
+        values = dict(word.split("=") for word in line.overrides)
+        etas[line.key] = float(values["algorithm.eta"])
+    for delay in (2, 5, 10):
+        reading = Reading("", delay, (1, 6), "none", "current")
+        left = effective_eta(reading, etas[f"delay_{delay}"])
+        assert etas[f"ideal_{delay}"] == pytest.approx(left, abs=1e-4)
