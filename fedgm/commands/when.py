@@ -29,13 +29,13 @@ def command(results: Path, page: Path) -> None:
         raise FedGMError(f"{results}: no run of the grids on seed 0. Try fedgm sweep sweeps/fedgm_grid.yaml")
     first = next(run for run in records if run.facts["name"] in when.EXPERIMENTS)
     scale = f"Profile {first.facts['profile']}, {first.facts['rounds']} rounds, seed 0."
-    gains = {setting.name: gain for setting, points in found.items() if (gain := when.advantage(points))}
+    gains = when.map_rows(found)
     page.parent.mkdir(parents=True, exist_ok=True)
     links: dict[str, str] = {}
-    if gains:
+    if any(gains.values()):
         early = {setting.name: when.stopped(points) for setting, points in found.items()}
-        about = "Means of the last 10 evaluations. Grey: not run, or stopped early by successive halving."
-        figure = pictures.draw_gains(gains, early, f"{scale} {about}")
+        about = "Means of the last 10 evaluations; a divergent run counts with chance. Grey: not run, or "
+        figure = pictures.draw_gains(gains, early, f"{scale} {about}stopped early by successive halving.")
         links["Gain over FedAvg by eta and delay"] = save(figure, page.with_name("when_gain.png")).name
     ranges = {
         f"{setting.name}: {_name(*rule)}": pictures.Etas(

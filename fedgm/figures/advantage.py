@@ -86,7 +86,8 @@ def draw(
     beyond = min(gains.values()) < (norm.vmin or 0.0)
     mapped = ScalarMappable(Normalize(low, high), colours)
     bar = figure.colorbar(mapped, ax=axes, extend="min" if beyond else "neither", pad=0.02)
-    bar.set_label(_difference(metric), fontsize=8.5, color=INK)
+    short = "gain, points" if factor == 100.0 else "gain"  # a bar of few rows has no room for more
+    bar.set_label(_difference(metric) if len(rows) > 3 else short, fontsize=8.5, color=INK)
     bar.ax.tick_params(labelsize=8, length=2)
     bar.outline.set_visible(False)
     ahead = sum(gain > 0 for gain in gains.values())

@@ -25,10 +25,11 @@ OWN = ("rounds", "name")  # what may differ
 
 
 def parts(one: PlannedFigure, known: Mapping[Key, RunRecord]) -> dict[Key, tuple[RunRecord, RunRecord]]:
-    """Runs of the figure that are not known but are the beginning of one that is: (the part, the whole)."""
+    """Runs of the figure that are not done but begin one that is known: (the part, the whole)."""
     found: dict[Key, tuple[RunRecord, RunRecord]] = {}
     for line in one.figure.lines:
-        jobs = [job for seed in one.seeds if (job := one.jobs[line.key, seed]).key not in known]
+        jobs = [one.jobs[line.key, seed] for seed in one.seeds]
+        jobs = [job for job in jobs if (run := known.get(job.key)) is None or not run.is_done]
         if not jobs:
             continue
         wholes = _wholes(one.config(line.key), known.values())

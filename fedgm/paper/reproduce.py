@@ -40,6 +40,7 @@ class Reproduction:
     known: dict[str, PlannedFigure] = field(default_factory=dict[str, PlannedFigure])
     seeds: int | Sequence[int] = 3
     elsewhere: dict[tuple[str, int], RunRecord] = field(default_factory=dict[tuple[str, int], RunRecord])
+    begun: dict[tuple[str, int], RunRecord] = field(default_factory=dict[tuple[str, int], RunRecord])
     wholes: dict[tuple[str, int], RunRecord] = field(default_factory=dict[tuple[str, int], RunRecord])
 
     def __post_init__(self) -> None:
@@ -57,7 +58,7 @@ class Reproduction:
     def _add_parts(self, one: PlannedFigure) -> None:
         """What a longer run holds counts as done; ``wholes`` remembers which run that is."""
         known = self.elsewhere if self.stored is None else self.stored
-        for key, (part, whole) in longer.parts(one, known).items():
+        for key, (part, whole) in longer.parts(one, self.begun | known).items():
             known[key], self.wholes[key] = part, whole
 
     def _grid(self, grid: str, judged: str) -> list[JudgedRun | None]:
@@ -212,12 +213,12 @@ def load(
     Results in ``known`` count as done beside those of run folders.
     """
     alone = index(evidence.stored_records(Path(stored))) if stored is not None else None
-    found = (run for place in known for run in evidence.stored_records(Path(place)))
-    elsewhere = index(run for run in found if run.is_done)  # a paused one has no checkpoint to go on from
+    begun = index(run for place in known for run in evidence.stored_records(Path(place)))
+    elsewhere = {key: run for key, run in begun.items() if run.is_done}  # others have no checkpoint here
     planned = [make(experiment, seeds, overrides, str(output_dir)) for experiment in choose(figure)]
     return Reproduction(
         planned, tuple(overrides), str(output_dir), console or Console(), alone, seeds=seeds,
-        elsewhere=elsewhere,
+        elsewhere=elsewhere, begun=begun,
     )  # fmt: skip
 
 

@@ -81,6 +81,15 @@ def stopped(points: Sequence[Tried]) -> list[float]:
     return [p.eta for p in _tied(points) if p.paused]
 
 
+def map_rows(found: Mapping[Regime, Sequence[Tried]]) -> dict[str, dict[float, float]]:
+    """Gains by setting, for a map; a setting of which all points were stopped has an empty row."""
+    return {
+        setting.name: advantage(points)
+        for setting, points in found.items()
+        if advantage(points) or stopped(points)
+    }
+
+
 def _tied(points: Sequence[Tried]) -> list[Tried]:
     return [p for p in points if p.algorithm == "fedgm" and p.beta == p.nu == TIED]
 

@@ -92,7 +92,10 @@ def test_a_figure_takes_its_lines_from_longer_runs_and_says_so(tmp_path):
     words = [*SMALL, "rounds=14"]
     reproduce.reproduce("fig8", words, seeds=[0], workers=2, output_dir=tmp_path / "long", out=tmp_path / "8")
     stored = tmp_path / "long.jsonl"
-    archive.write(stored, record.below(tmp_path / "long"))
+    first, *others = record.below(tmp_path / "long")
+    assert len(first.facts["stages"]) == 1
+    facts = {**first.facts, "status": "paused", "rounds_done": 9}  # not at its end, but past that of the part
+    archive.write(stored, [replace(first, facts=facts, evaluations=first.evaluations[:9]), *others])
     work = reproduce.load("fig2", [*SMALL, "rounds=7"], [0], tmp_path / "short", known=[stored])
     assert [job.values["line"] for job in work.missing] == ["fig2 multistage, eta 2, 1, 0.5"]
     assert work.run(1) == {}

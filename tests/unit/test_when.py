@@ -9,7 +9,17 @@ from click.testing import CliRunner
 from fedgm.commands.when import command
 from fedgm.grid.plan import Job
 from fedgm.paper.page import marks
-from fedgm.paper.when import Regime, advantage, at_equal_budget, best, markdown, stopped, tried, usable
+from fedgm.paper.when import (
+    Regime,
+    advantage,
+    at_equal_budget,
+    best,
+    map_rows,
+    markdown,
+    stopped,
+    tried,
+    usable,
+)
 from fedgm.tasks.metric import scoreboard
 from tests.unit.made_records import record
 
@@ -70,6 +80,13 @@ def test_runs_that_a_rung_stopped_are_no_ends():
         "| 28.0 (eta 0.5) | not run | 26.0 (eta 0.5, 0.9, 0.9) | 20.5 (15.0 to 26.0), 1 stopped early |"
         in page
     )
+
+
+def test_the_map_has_a_row_for_a_setting_of_which_all_points_were_stopped():
+    lost = [run("fedavg", 0.5, 0.2, delay=10), run("fedgm", 0.5, 0.2, delay=10, status="paused")]
+    rows = map_rows(tried([*RUNS, *lost]))
+    assert list(rows) == ["ideal clients", "delay 5, start", "delay 10, start"]  # no FedAvg at `current`
+    assert rows["delay 10, start"] == {}
 
 
 def test_equal_budgets_are_said_to_be_equal():
