@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fedgm.figures.points import measured, scale
-from fedgm.figures.style import COLOURS, FAINT, INK, MUTED, sheet, write_text
+from fedgm.figures.style import COLOURS, FAINT, INK, MUTED, sheet, wrapped, write_text
 from fedgm.track.rows import Row
 
 # More lines than colours change the dashes.
@@ -61,8 +61,9 @@ def draw(
     ends: Sequence[int] = (),
 ) -> Figure:
     """All lines in each pane; the last one carries their names at the ends of the curves."""
-    height = max(3.9, 1.3 + 0.17 * len(lines))  # room for a label each
-    figure = sheet(3.7 * len(panes) + 1.5, height)
+    width, tall = 3.7 * len(panes) + 1.5, max(2.5, 0.17 * len(lines))  # room for a label each
+    below = 0.13 * (1 + wrapped(caption, width).count("\n"))  # a long caption takes nothing from the axes
+    figure = sheet(width, tall + below + 0.9)
     for place, pane in enumerate(panes, start=1):
         axes = figure.add_subplot(1, len(panes), place)
         last: list[tuple[str, str, float, float]] = []
@@ -72,7 +73,7 @@ def draw(
                 last.append((line.name, colour, *end))
         _dress(axes, pane, ends)
         if place == len(panes):
-            _label(axes, last)
+            _label(axes, last, tall)
     write_text(figure, title, caption)
     return figure
 
@@ -145,18 +146,18 @@ def _dress(axes: Axes, pane: Pane, ends: Sequence[int]) -> None:
     axes.tick_params(labelsize=8, colors=INK)
 
 
-def _label(axes: Axes, last: list[tuple[str, str, float, float]]) -> None:
-    """Names right of the axes, at the height of their curves as far as they do not touch."""
+def _label(axes: Axes, last: list[tuple[str, str, float, float]], tall: float) -> None:
+    """Names right of axes of ``tall`` inches, at the height of their curves as far as they do not touch."""
     low, high = axes.get_ylim()
     ordered = sorted(last, key=lambda entry: entry[3])
     wanted = [min(1.0, max(0.0, (entry[3] - low) / (high - low))) for entry in ordered]
-    figure = axes.get_figure(root=True)
-    tall = float(figure.get_figheight()) - 1.2 if figure else 2.7  # inches of the axes
     for (name, colour, x, y), place in zip(ordered, apart(wanted, GAP / tall), strict=True):
         axes.annotate(
             name, (x, y), xycoords="data", xytext=(1.03, place), textcoords="axes fraction", va="center",
             fontsize=8, color=colour, annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.5, "alpha": 0.6, "shrinkB": 2},
+            arrowprops={
+                "arrowstyle": "-", "color": colour, "lw": 0.5, "alpha": 0.6, "shrinkB": 2, "relpos": (0, 0.5),
+            },
         )  # fmt: skip
 
 

@@ -44,8 +44,12 @@ def write_text(figure: Figure, title: str, caption: Sequence[str], entries: Sequ
             handlelength=1.8,
         )
         legend.set_in_layout(False)
-    text = fill(" ".join(sentence for sentence in caption if sentence), int(17.0 * width))
-    figure.supxlabel(text, fontsize=7.5, color=MUTED)
+    figure.supxlabel(wrapped(caption, width), fontsize=7.5, color=MUTED)
+
+
+def wrapped(caption: Sequence[str], width: float) -> str:
+    """The sentences of a caption as lines of a page of this width."""
+    return fill(" ".join(sentence for sentence in caption if sentence), int(17.0 * width))
 
 
 def plain(axes: Axes) -> None:

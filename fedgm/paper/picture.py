@@ -68,8 +68,13 @@ def caption(
         f"Profile {first.profile.name}: {first.model.name} on {first.data.name}, {first.rounds} rounds{K}; "
         f"seed{'s' if len(planned.seeds) > 1 else ''} {seeds}."
     ]
-    if sourced := [f"{line['name']}: {line['values']}" for line in lines if line["values"]]:
-        words.append(f"Server rates: {'; '.join(sourced)}.")
+    sourced: dict[str, list[str]] = {}
+    for line in lines:
+        if line["values"]:
+            sourced.setdefault(line["values"], []).append(line["name"])
+    if sourced:
+        said = [f"{' | '.join(names)}: {values}" for values, names in sourced.items()]
+        words.append(f"Server rates: {'; '.join(said)}.")
     if len(planned.seeds) > 1:
         words.append(BAND)
     if staged:
