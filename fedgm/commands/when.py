@@ -34,8 +34,9 @@ def command(results: Path, page: Path) -> None:
     links: dict[str, str] = {}
     if any(gains.values()):
         early = {setting.name: when.stopped(points) for setting, points in found.items()}
-        about = "Means of the last 10 evaluations; a divergent run counts with chance. Grey: not run, or "
-        figure = pictures.draw_gains(gains, early, f"{scale} {about}stopped early by successive halving.")
+        about = "Means of the last 10 evaluations; a divergent run counts with chance."
+        grey = "Grey: not run, or stopped early by successive halving."
+        figure = pictures.draw_gains(gains, early, f"{scale} {about} {grey}")
         links["Gain over FedAvg by eta and delay"] = save(figure, page.with_name("when_gain.png")).name
     ranges = {
         f"{setting.name}: {_name(*rule)}": pictures.Etas(

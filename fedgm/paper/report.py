@@ -133,11 +133,18 @@ def _lines(verdict: dict[str, Any]) -> str:
     note = "Mean and deviation over seeds of the mean of the last 10 evaluations; a divergent run "
     note += "counts with chance level" if verdict["claims"] else "is left out"
     note += "; rounds to a score are means over the seeds that reached it" if speed else ""
-    rounds = verdict["rounds"]
-    begun = "".join(
-        f" {name}: the first {rounds} rounds of runs of {whole}." for name, whole in verdict["parts"].items()
-    )
+    begun = "".join(f" {words}." for words in _beginnings(verdict))
     return "\n".join([*table, "", f"{note}.{K}{begun} Commits: {', '.join(verdict['commits'])}."])
+
+
+def _beginnings(verdict: dict[str, Any]) -> list[str]:
+    """Which runs were read from longer ones."""
+    names = {line["key"]: line["name"] for line in verdict["lines"]}
+    return [
+        f"{names[key]}: the first {verdict['rounds']} rounds of runs of "
+        f"{_listed(sorted(set(seeds.values())))} (seeds {_listed(sorted(map(int, seeds)))})"
+        for key, seeds in verdict["beginnings"].items()
+    ]
 
 
 def _parts(parts: Sequence[dict[str, Any]]) -> str:

@@ -58,7 +58,8 @@ class Reproduction:
     def _add_parts(self, one: PlannedFigure) -> None:
         """What a longer run holds counts as done; ``wholes`` remembers which run that is."""
         known = self.elsewhere if self.stored is None else self.stored
-        for key, (part, whole) in longer.parts(one, self.begun | known).items():
+        whole_runs = {key: run for key, run in (self.begun | known).items() if key not in self.wholes}
+        for key, (part, whole) in longer.parts(one, whole_runs).items():
             known[key], self.wholes[key] = part, whole
 
     def _grid(self, grid: str, judged: str) -> list[JudgedRun | None]:
@@ -160,15 +161,17 @@ class Reproduction:
             "seeds": list(one.seeds),
             "judged on": list(one.judging),
             "local steps": [min(steps), max(steps)] if steps else None,
-            "parts": self._parts(one),
+            "beginnings": self._beginnings(one),
             "commits": sorted({str(run.facts.get("commit")) for run in runs}),
         }
 
-    def _parts(self, one: PlannedFigure) -> dict[str, int]:
-        """Lines of which runs are the beginning of longer ones -> rounds of those."""
-        names = {line.key: line.name for line in one.figure.lines}
-        found = [(names[line], self._whole(self.lookup(job))) for (line, _), job in one.jobs.items()]
-        return {name: int(run.facts["rounds"]) for name, run in found if run is not None}
+    def _beginnings(self, one: PlannedFigure) -> dict[str, dict[int, int]]:
+        """Lines of which runs begin longer ones: seed -> rounds of the longer run."""
+        found: dict[str, dict[int, int]] = {}
+        for (line, seed), job in one.jobs.items():
+            if (whole := self._whole(self.lookup(job))) is not None:
+                found.setdefault(line, {})[seed] = int(whole.facts["rounds"])
+        return found
 
     def _whole(self, run: RunRecord | None) -> RunRecord | None:
         """The longer run that this one is read from, if it is."""
@@ -191,7 +194,7 @@ class Reproduction:
             self.console.print(f"  {path}", highlight=False, soft_wrap=True)
 
     def export(self, path: Path) -> int:
-        """All runs of the figures that are done, parts as the runs that they are of; how many there were."""
+        """The runs of the figures that are done, a part as the run that it begins; how many there were."""
         found = [self.lookup(job) for job in self.sweep.plan.jobs]
         done = [run for run in found if run is not None and run.is_done]
         whole = archive.once(self._whole(run) or run for run in done)

@@ -14,6 +14,7 @@ EXPERIMENTS = (
     "autonomous",
     "autonomous_delay10",
 )  # whose grids differ in the server and in the delay
+EPOCHS = [1, 6]  # the local work of autonomous clients; other runs take their simulation apart
 NEAR = 3.0  # points below its own best at which an eta still counts as usable
 TIED = 0.9  # beta = nu of the line that every delay has
 
@@ -49,10 +50,11 @@ def tried(records: Iterable[RunRecord]) -> dict[Regime, list[Tried]]:
         usable = run.status in ("finished", "diverged", "paused") and run.facts["seed"] == CHOOSING
         board = run.board
         score = counted(run, board.headline) if usable and run.facts["name"] in EXPERIMENTS else None
-        if score is None or run.config.get("schedule.name") != "constant":
+        ideal = run.config.get("participation.name") == "ideal"
+        delay = 1 if ideal else int(run.config.get("participation.delay") or 1)
+        of_a_grid = ideal or (delay > 1 and run.config.get("participation.epochs", EPOCHS) == EPOCHS)
+        if score is None or not of_a_grid or run.config.get("schedule.name") != "constant":
             continue
-        ideal = run.config["participation.name"] == "ideal"
-        delay = 1 if ideal else int(run.config["participation.delay"])
         setting = Regime(delay, "" if ideal else str(run.config.get("participation.anchor") or "start"))
         eta, beta, nu = (float(run.config.get(f"algorithm.{key}") or 0.0) for key in ("eta", "beta", "nu"))
         rule, paused = str(run.facts["algorithm"]), run.status == "paused"
@@ -82,12 +84,10 @@ def stopped(points: Sequence[Tried]) -> list[float]:
 
 
 def map_rows(found: Mapping[Regime, Sequence[Tried]]) -> dict[str, dict[float, float]]:
-    """Gains by setting, for a map; a setting of which all points were stopped has an empty row."""
-    return {
-        setting.name: advantage(points)
-        for setting, points in found.items()
-        if advantage(points) or stopped(points)
-    }
+    """Gains by setting, for a map; the row is empty where all points were stopped."""
+    rows = {setting.name: advantage(points) for setting, points in found.items()}
+    lost = [s.name for s, points in found.items() if stopped(points) and all(p.paused for p in _tied(points))]
+    return {name: gains for name, gains in rows.items() if gains or name in lost}
 
 
 def _tied(points: Sequence[Tried]) -> list[Tried]:

@@ -107,7 +107,7 @@ def effective_eta(reading: Reading, eta: float) -> float:
         eta' = eta E[w_e e] / reference             (``anchor: start``)
         eta' = ... / (1 + eta E[w_e] E[tau])        (``anchor: current``)
 
-    so that under ``current`` no eta moves the model faster than 1 / E[tau] of a mean delta.
+    so that under ``current`` no eta moves the model by more than 1 / E[tau] of a mean delta a round.
     """
     low, high = reading.epochs
     epochs = list(range(low, high + 1))

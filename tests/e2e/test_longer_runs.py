@@ -4,11 +4,13 @@ import json
 from dataclasses import replace
 
 import pytest
+from omegaconf import OmegaConf
 
 import fedgm
-from fedgm.paper import longer, reproduce
+from fedgm.paper import longer, report, reproduce
 from fedgm.paper.plan import make
 from fedgm.track import archive, record
+from fedgm.track.identity import identity
 
 SMALL = [
     "profile=tiny", "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20",
@@ -77,15 +79,74 @@ def test_a_run_under_way_is_a_part_once_it_is_there(paused):
     assert parts_of(planned("rounds=9"), paused) == {}
 
 
-@pytest.mark.parametrize(
-    ("end", "status", "done"), [(5, "diverged", 5), (6, "diverged", 6), (7, "finished", 6)]
-)
-def test_a_diverged_run_has_diverged_only_where_it_ended(paused, end, status, done):
-    facts = {**paused.facts, "status": "diverged", "reason": "loss", "rounds_done": end}
-    lost = replace(paused, facts=facts, evaluations=paused.evaluations[:end])
+# A loss above its limit ends a run after the row of its round, an update that is not finite before it.
+LOST = [(5, 5, "diverged"), (6, 6, "diverged"), (6, 7, "finished"), (7, 7, "finished")]
+
+
+@pytest.mark.parametrize(("done", "end", "status"), LOST)
+def test_a_diverged_run_has_diverged_only_up_to_the_round_in_which_it_did(paused, done, end, status):
+    reason = f"the model became non-finite in round {end}"
+    facts = {**paused.facts, "status": "diverged", "reason": reason, "rounds_done": done}
+    lost = replace(paused, facts=facts, evaluations=paused.evaluations[:done])
     [part] = parts_of(planned("rounds=6"), lost).values()
-    assert (part.status, part.facts["rounds_done"], len(part.evaluations)) == (status, done, done)
-    assert part.facts["reason"] == ("loss" if status == "diverged" else None)
+    assert (part.status, part.facts["rounds_done"]) == (status, min(6, done))
+    assert part.facts["reason"] == (reason if status == "diverged" else None)
+
+
+@pytest.mark.parametrize("status", ["damaged", "failed", "killed", "running"])
+def test_a_run_of_which_nobody_knows_whether_it_is_whole_is_left_alone(paused, status):
+    assert parts_of(planned("rounds=6"), replace(paused, facts={**paused.facts, "status": status})) == {}
+
+
+ROUNDS = [{"rounds": None}, {"rounds": "many"}, {"rounds": 1e400}]
+NAMES = [{"name": None}, {"name": "../x"}, {"name": "${x}"}]
+
+
+@pytest.mark.parametrize("facts", [*ROUNDS, *NAMES], ids=str)
+def test_an_odd_record_of_somebody_else_stops_nothing(paused, facts):
+    other = replace(paused, facts={**paused.facts, **facts})
+    assert parts_of(planned("rounds=6"), other) == {}
+
+
+def test_a_record_without_rows_holds_nothing(paused):
+    assert parts_of(planned("rounds=6"), replace(paused, evaluations=[])) == {}
+
+
+def test_stages_of_given_lengths_have_no_longer_run(paused):
+    lengths = ["schedule=stages", "schedule.etas=[2.0,1.0]", "schedule.lengths=[3,4]", "rounds=7"]
+    one = make("fedgm", [0], [*SMALL, *lengths], "none")
+    assert parts_of(one, paused) == {}
+
+
+OTHERS_PARTS = ["callbacks=early_stopping", "data.source._target_=my.Source", "task._target_=my.Task"]
+
+
+@pytest.mark.parametrize("word", OTHERS_PARTS)
+def test_what_is_not_ours_might_look_at_the_number_of_rounds(paused, word):
+    other = planned("rounds=6", word)
+    long = OmegaConf.merge(other.configs["eta_2", 0], {"rounds": 12, "name": "multistage_long"})
+    run = replace(paused, facts={**paused.facts, "hash": identity(long)})
+    assert parts_of(other, run) == {}
+
+
+def test_how_many_clients_took_part_between_evaluations_may_be_unknown(tmp_path):
+    words = ["participation=autonomous", "participation.epochs=[0,2]", "eval.every=3"]
+    long = trained(tmp_path, "+experiment=multistage_long", *ALONE, *words, "rounds=12")
+    [part] = parts_of(planned("rounds=6", *words), long).values()
+    assert part.facts["local_steps"] is None
+
+
+def test_a_run_that_is_done_comes_before_a_longer_one_that_is_not(paused):
+    cfg = planned("rounds=6").configs["eta_2", 0]
+    longest = OmegaConf.merge(cfg, {"rounds": 24, "name": "multistage_long"})
+    shorter = OmegaConf.merge(cfg, {"rounds": 8, "name": "multistage_long"})
+    runs = [
+        replace(paused, facts={**paused.facts, "hash": identity(longest), "rounds": 24}),
+        replace(paused, facts={**paused.facts, "hash": identity(shorter), "rounds": 8, "status": "finished"}),
+        paused,
+    ]
+    found = longer.parts(planned("rounds=6"), {run.key: run for run in runs})
+    assert [whole.facts["rounds"] for _, whole in found.values()] == [8]
 
 
 def test_a_figure_takes_its_lines_from_longer_runs_and_says_so(tmp_path):
@@ -100,7 +161,9 @@ def test_a_figure_takes_its_lines_from_longer_runs_and_says_so(tmp_path):
     assert [job.values["line"] for job in work.missing] == ["fig2 multistage, eta 2, 1, 0.5"]
     assert work.run(1) == {}
     [verdict] = work.conclude(tmp_path / "2")
-    assert verdict["parts"] == {"eta 2": 14, "eta 1": 14, "eta 0.5": 14}
+    assert verdict["beginnings"] == {key: {"0": 14} for key in ("eta_2", "eta_1", "eta_05")}
+    page = report.markdown([verdict], tmp_path / "2", tmp_path)
+    assert "eta 0.5: the first 7 rounds of runs of 14 (seeds 0)." in page
     assert verdict["missing"] == []
     assert work.export(tmp_path / "both.jsonl") == 4
     kept = {run.facts["rounds"] for run in archive.read(tmp_path / "both.jsonl")}

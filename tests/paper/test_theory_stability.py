@@ -5,6 +5,7 @@ from math import floor, pi, sin
 import numpy as np
 import pytest
 
+from fedgm.config import compose
 from fedgm.paper import figure
 from fedgm.server import Momentum, server_step
 from fedgm.theory.stability import (
@@ -148,12 +149,16 @@ def test_clients_on_a_slope_move_the_model_at_that_rate(reading, eta, beta, nu):
     )
 
 
-def test_the_experiment_names_the_rates_that_are_left():
-    etas = {}
-    for line in figure.read("stale_rate").lines:
-        values = dict(word.split("=") for word in line.overrides)
-        etas[line.key] = float(values["algorithm.eta"])
-    for delay in (2, 5, 10):
-        reading = Reading("", delay, (1, 6), "none", "current")
-        left = effective_eta(reading, etas[f"delay_{delay}"])
-        assert etas[f"ideal_{delay}"] == pytest.approx(left, abs=1e-4)
+@pytest.mark.parametrize("delay", [2, 5, 10])
+def test_the_experiment_names_the_rates_that_are_left(delay):
+    lines = {line.key: line for line in figure.read("stale_rate").lines}
+    stale, ideal = (
+        compose(["+experiment=stale_rate", *lines[f"{key}_{delay}"].overrides]) for key in ("delay", "ideal")
+    )
+    assert (stale.participation.anchor, stale.participation.delay) == ("current", delay)
+    assert ideal.participation.name == "ideal"
+    assert (stale.algorithm.beta, stale.algorithm.nu) == (ideal.algorithm.beta, ideal.algorithm.nu)
+    reading = Reading("", delay, tuple(stale.participation.epochs), "none", "current", ideal.local.epochs)
+    left = effective_eta(reading, stale.algorithm.eta)
+    assert ideal.algorithm.eta == pytest.approx(left, abs=1e-4)
+    assert lines[f"ideal_{delay}"].name == f"ideal, eta {left:.3f}"

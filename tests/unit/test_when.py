@@ -94,6 +94,13 @@ def test_equal_budgets_are_said_to_be_equal():
     assert "| budgets are equal |" in markdown({Regime(5, "start"): points}, {}, "", scoreboard({}).judge)
 
 
+@pytest.mark.parametrize("changed", [{"participation.delay": 1}, {"participation.epochs": [3, 3]}])
+def test_runs_that_take_the_simulation_apart_are_no_points_of_a_grid(changed):
+    apart = run("fedgm", 2.0, 0.9, delay=5)
+    apart = replace(apart, config={**apart.config, **changed})
+    assert tried([*RUNS, apart]) == tried(RUNS)
+
+
 def test_the_budget_is_fedavgs():
     found = at_equal_budget(tried(RUNS)[Regime(1, "")], "fedgm")
     assert (found.k, found.n) == (3, 4)
