@@ -49,7 +49,7 @@ def table(verdicts: Sequence[dict[str, Any]]) -> str:
     for verdict in verdicts:
         metric, claims = Metric(**verdict["metric"]), verdict["claims"]
         scale = f"{verdict['profile']}, {verdict['rounds']} rounds, seeds {_listed(verdict['judged on'])}: "
-        numbers = scale + "; ".join(_short(line, metric) for line in verdict["lines"])
+        numbers = scale + "; ".join(_short(line, metric, bool(claims)) for line in verdict["lines"])
         said = "<br>".join(f"{claim['claim']}: {claim['text']}" for claim in claims) or "-"
         found = "<br>".join(map(_verdict, claims)) or "-"
         cells = [str(verdict["figure"]), f"`{verdict['command']}`"]
@@ -73,13 +73,13 @@ def _verdict(claim: dict[str, Any]) -> str:
     return "runs are missing" if lacking and claim["verdict"] == "undecided" else f"**{claim['verdict']}**"
 
 
-def _short(line: dict[str, Any], metric: Metric) -> str:
+def _short(line: dict[str, Any], metric: Metric, is_judged: bool) -> str:
     """A line's name with its number, and what is not as planned."""
     entry, states = line["last10"].get(f"test/{metric.name}"), list(line["seeds"].values())
     if entry is None:
         return f"{line['name']} not run"
     lost = states.count("divergent")
-    words = [f"{lost} of {len(states)} divergent"] if lost else []
+    words = [f"{lost} of {len(states)} divergent{', scored as chance' * is_judged}"] if lost else []
     words += [f"{entry['seeds']} of {len(states)} seeds"] if entry["seeds"] < len(states) else []
     beside = f" ({', '.join(words)})" if words else ""
     return f"{line['name']} {_mean(entry, metric)}{beside}"

@@ -70,3 +70,14 @@ def test_server_rates_that_lines_share_are_said_once():
         for name, rates in [("a", "eta 1"), ("b", "eta 2"), ("c", "eta 1"), ("d", None)]
     ]
     assert "Server rates: a | c: eta 1; b: eta 2." in caption(planned, [], lines, False)
+
+
+@pytest.mark.parametrize(("figure", "says"), [("fedavg_eta", True), ("autonomous_parts", False)])
+def test_lines_that_the_rules_call_divergent_are_named_where_the_rules_apply(figure, says):
+    """The curve of such a line shows what it reached, the table what it counts as: chance."""
+    lines = [
+        {"name": "a", "values": None, "seeds": {"0": "divergent", "1": "finished"}},
+        {"name": "b", "values": None, "seeds": {"0": "finished", "1": "finished"}},
+    ]
+    words = " ".join(caption(make(figure, [0, 1], [], "none"), [], lines, False))
+    assert ("Divergent by the claims' rule, scored as chance: a (1 of 2 seeds)." in words) == says
