@@ -80,4 +80,4 @@ def test_lines_that_the_rules_call_divergent_are_named_where_the_rules_apply(fig
         {"name": "b", "values": None, "seeds": {"0": "finished", "1": "finished"}},
     ]
     words = " ".join(caption(make(figure, [0, 1], [], "none"), [], lines, False))
-    assert ("Divergent by the claims' rule, scored as chance: a (1 of 2 seeds)." in words) == says
+    assert ("Divergent by the rule of docs/claims.md, scored as chance: a (1 of 2 seeds)." in words) == says
