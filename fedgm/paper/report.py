@@ -140,11 +140,11 @@ def _lines(verdict: dict[str, Any]) -> str:
 def _beginnings(verdict: dict[str, Any]) -> list[str]:
     """Which runs were read from longer ones."""
     names = {line["key"]: line["name"] for line in verdict["lines"]}
-    return [
-        f"{names[key]}: the first {verdict['rounds']} rounds of runs of "
-        f"{_listed(sorted(set(seeds.values())))} (seeds {_listed(sorted(map(int, seeds)))})"
-        for key, seeds in verdict["beginnings"].items()
-    ]
+    found: dict[str, list[str]] = {}
+    for key, seeds in verdict["beginnings"].items():
+        words = f"the first {verdict['rounds']} rounds of runs of {_listed(sorted(set(seeds.values())))} "
+        found.setdefault(f"{words}(seeds {_listed(sorted(map(int, seeds)))})", []).append(names[key])
+    return [f"{' | '.join(lines)}: {words}" for words, lines in found.items()]
 
 
 def _parts(parts: Sequence[dict[str, Any]]) -> str:
