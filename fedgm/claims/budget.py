@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fedgm.claims.run import JudgedRun
 from fedgm.statistics.budget import best_of
 
-UNEQUAL = "not at equal budget"
+UNEQUAL = "not ahead at equal budget"
 
 
 def score(run: JudgedRun) -> float | None:

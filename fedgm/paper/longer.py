@@ -16,14 +16,14 @@ from omegaconf import DictConfig, OmegaConf
 
 from fedgm.config import RunConfig, validate
 from fedgm.config.parts import build
+from fedgm.grid.progress import Key
 from fedgm.paper.plan import PlannedFigure
 from fedgm.schedule.plan import Plan, Stage
 from fedgm.track.identity import identity
 from fedgm.track.record import RunRecord
 from fedgm.track.rows import Row
+from fedgm.track.summary import WELL
 
-Key = tuple[str, int]
-USABLE = ("finished", "diverged", "paused")
 OWN = ("rounds", "name")  # what may differ
 LABEL = re.compile(r"[\w.-]+")  # a name from somebody else's folder is no interpolation
 
@@ -31,7 +31,7 @@ LABEL = re.compile(r"[\w.-]+")  # a name from somebody else's folder is no inter
 def parts(one: PlannedFigure, known: Mapping[Key, RunRecord]) -> dict[Key, tuple[RunRecord, RunRecord]]:
     """Runs of the figure that are not done but begin one that is known: (the part, the whole)."""
     found: dict[Key, tuple[RunRecord, RunRecord]] = {}
-    usable = {key: run for key, run in known.items() if run.status in USABLE}
+    usable = {key: run for key, run in known.items() if run.status in WELL}
     for line in one.figure.lines:
         jobs = [one.jobs[line.key, seed] for seed in one.seeds]
         jobs = [job for job in jobs if (run := known.get(job.key)) is None or not run.is_done]
@@ -82,9 +82,7 @@ def _with(cfg: DictConfig, rounds: int, name: str) -> DictConfig:
 
 def _begins_as(cfg: DictConfig, other: DictConfig) -> bool:
     """Whether the rounds of the first are those of the second: no value follows from ``rounds``."""
-    short, long = (
-        {**cast(dict[str, Any], OmegaConf.to_container(each, resolve=True))} for each in (cfg, other)
-    )
+    short, long = (cast(dict[str, Any], OmegaConf.to_container(each, resolve=True)) for each in (cfg, other))
     if any(short[key] != long[key] for key in short if key not in OWN):
         return False
     mine, theirs = _plan(validate(cfg)), _plan(validate(other))

@@ -81,6 +81,10 @@ def caption(
         words.append(STAGES)
     if any(run.status == "diverged" for run in runs):
         words.append("A cross: a run ended as diverged.")
+    lost = {line["name"]: list(line["seeds"].values()).count("divergent") for line in lines}
+    if planned.figure.claims and any(lost.values()):
+        said = [f"{name} ({count} of {len(planned.seeds)} seeds)" for name, count in lost.items() if count]
+        words.append(f"Divergent by the rule of docs/claims.md, scored as chance: {'; '.join(said)}.")
     open_lines = [
         f"{line['name']}, seed {seed} ({state})"
         for line in lines

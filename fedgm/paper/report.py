@@ -49,7 +49,7 @@ def table(verdicts: Sequence[dict[str, Any]]) -> str:
     for verdict in verdicts:
         metric, claims = Metric(**verdict["metric"]), verdict["claims"]
         scale = f"{verdict['profile']}, {verdict['rounds']} rounds, seeds {_listed(verdict['judged on'])}: "
-        numbers = scale + "; ".join(_short(line, metric) for line in verdict["lines"])
+        numbers = scale + "; ".join(_short(line, metric, bool(claims)) for line in verdict["lines"])
         said = "<br>".join(f"{claim['claim']}: {claim['text']}" for claim in claims) or "-"
         found = "<br>".join(map(_verdict, claims)) or "-"
         cells = [str(verdict["figure"]), f"`{verdict['command']}`"]
@@ -73,13 +73,13 @@ def _verdict(claim: dict[str, Any]) -> str:
     return "runs are missing" if lacking and claim["verdict"] == "undecided" else f"**{claim['verdict']}**"
 
 
-def _short(line: dict[str, Any], metric: Metric) -> str:
+def _short(line: dict[str, Any], metric: Metric, is_judged: bool) -> str:
     """A line's name with its number, and what is not as planned."""
     entry, states = line["last10"].get(f"test/{metric.name}"), list(line["seeds"].values())
     if entry is None:
         return f"{line['name']} not run"
     lost = states.count("divergent")
-    words = [f"{lost} of {len(states)} divergent"] if lost else []
+    words = [f"{lost} of {len(states)} divergent{', scored as chance' * is_judged}"] if lost else []
     words += [f"{entry['seeds']} of {len(states)} seeds"] if entry["seeds"] < len(states) else []
     beside = f" ({', '.join(words)})" if words else ""
     return f"{line['name']} {_mean(entry, metric)}{beside}"
@@ -140,11 +140,11 @@ def _lines(verdict: dict[str, Any]) -> str:
 def _beginnings(verdict: dict[str, Any]) -> list[str]:
     """Which runs were read from longer ones."""
     names = {line["key"]: line["name"] for line in verdict["lines"]}
-    return [
-        f"{names[key]}: the first {verdict['rounds']} rounds of runs of "
-        f"{_listed(sorted(set(seeds.values())))} (seeds {_listed(sorted(map(int, seeds)))})"
-        for key, seeds in verdict["beginnings"].items()
-    ]
+    found: dict[str, list[str]] = {}
+    for key, seeds in verdict["beginnings"].items():
+        words = f"the first {verdict['rounds']} rounds of runs of {_listed(sorted(set(seeds.values())))} "
+        found.setdefault(f"{words}(seeds {_listed(sorted(map(int, seeds)))})", []).append(names[key])
+    return [f"{' | '.join(lines)}: {words}" for words, lines in found.items()]
 
 
 def _parts(parts: Sequence[dict[str, Any]]) -> str:

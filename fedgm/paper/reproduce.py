@@ -15,7 +15,7 @@ from fedgm.claims.run import TEST, JudgedRun
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.figures.formats import save_all
 from fedgm.grid.plan import Job
-from fedgm.grid.progress import Results, index
+from fedgm.grid.progress import Key, Results, index
 from fedgm.grid.sweep import Sweep, default_workers
 from fedgm.paper import evidence, judge, longer
 from fedgm.paper.figure import choose
@@ -36,12 +36,12 @@ class Reproduction:
     overrides: tuple[str, ...]
     output_dir: str
     console: Console
-    stored: dict[tuple[str, int], RunRecord] | None = None  # None: run folders below output_dir
+    stored: dict[Key, RunRecord] | None = None  # None: run folders below output_dir
     known: dict[str, PlannedFigure] = field(default_factory=dict[str, PlannedFigure])
     seeds: int | Sequence[int] = 3
-    elsewhere: dict[tuple[str, int], RunRecord] = field(default_factory=dict[tuple[str, int], RunRecord])
-    begun: dict[tuple[str, int], RunRecord] = field(default_factory=dict[tuple[str, int], RunRecord])
-    wholes: dict[tuple[str, int], RunRecord] = field(default_factory=dict[tuple[str, int], RunRecord])
+    elsewhere: dict[Key, RunRecord] = field(default_factory=dict[Key, RunRecord])
+    begun: dict[Key, RunRecord] = field(default_factory=dict[Key, RunRecord])
+    wholes: dict[Key, RunRecord] = field(default_factory=dict[Key, RunRecord])
 
     def __post_init__(self) -> None:
         for one in self.planned:
@@ -176,8 +176,7 @@ class Reproduction:
     def _whole(self, run: RunRecord | None) -> RunRecord | None:
         """The longer run that this one is read from, if it is."""
         known = self.elsewhere if self.stored is None else self.stored
-        is_part = run is not None and run.key in self.wholes and run is known[run.key]
-        return self.wholes[run.key] if run is not None and is_part else None
+        return self.wholes.get(run.key) if run is not None and run is known.get(run.key) else None
 
     def _chosen(self, one: PlannedFigure, key: str, column: str) -> float | None:
         """A winner's score on the seed that chose it, which enters no interval."""

@@ -20,7 +20,8 @@ SCHEMA = json.loads((HERE / "wandb_sweep_schema.json").read_text())
 SIZES = {
     "fedgm_grid": 90, "fedavgm_grid": 30, "fedavg_grid": 10, "autonomous_fedgm_grid": 36,
     "delay10_fedgm_grid": 6, "delay10_fedavg_grid": 6, "autonomous_small_eta": 9, "autonomous_long_memory": 4,
-    "autonomous_fedavg_grid": 12, "vgg_grid": 30, "heterogeneity_grid": 60, "multistage": 9,
+    "autonomous_fedavg_between": 3, "autonomous_fedavg_grid": 12, "vgg_grid": 30,
+    "heterogeneity_grid": 60, "multistage": 9,
 }  # fmt: skip
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 

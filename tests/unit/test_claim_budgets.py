@@ -21,7 +21,7 @@ def test_the_expected_best_by_hand():
 
 def test_a_winner_that_owes_its_place_to_the_budget_is_said():
     notes = budget_notes("FedGM", grid([0.5, 0.4, 0.3]), "FedAvg", grid([0.2, 0.48]))
-    assert notes[-1] == "FedGM: not at equal budget"
+    assert notes[-1] == "FedGM: not ahead at equal budget"
 
 
 def test_diverged_points_count_with_chance_and_paused_ones_are_counted():

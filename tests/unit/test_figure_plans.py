@@ -141,7 +141,7 @@ def test_the_table_of_a_readme_says_what_is_not_as_planned(archived, archived_et
     numbers = "FedGM 60.20 ± 0.10 %; FedAvgM 51.20 ± 0.10 %; FedAvg 50.15 ± 0.07 % (2 of 3 seeds)"
     assert f"tiny, 100 rounds, seeds 1, 2, 3: {numbers} | C1: " in first
     assert "<br>C2: " in first
-    assert "eta 3 10.00 ± 0.00 % (3 of 3 divergent)" in second
+    assert "eta 3 10.00 ± 0.00 % (3 of 3 divergent, scored as chance)" in second
     assert third.endswith("| not run |")
 
 

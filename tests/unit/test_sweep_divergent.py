@@ -1,4 +1,4 @@
-"""Points that finished at chance count as diverged, in pictures and on the page of grids (docs/claims.md)."""
+"""Finished points that docs/claims.md calls divergent are diverged, in pictures and on the grids' page."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +55,7 @@ def test_a_point_that_ended_at_chance_is_marked_as_diverged_and_is_not_the_best(
     winner = best(points, "maximize")
     assert winner is not None
     assert winner.number == 0
-    assert pictures.caption(results).endswith("Runs that ended at chance (2) count as diverged.")
+    assert pictures.caption(results).endswith("Divergent by the rule of docs/claims.md (2): crossed.")
 
 
 def test_a_baseline_that_learned_nothing_is_none(tmp_path, jobs):
