@@ -41,7 +41,7 @@ def caption(results: Results) -> str:
     commits = sorted({str(run.facts["commit"]) for run in runs if run.facts["commit"]})
     made = f"; commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}" if commits else ""
     lost = sum(run.status == "finished" and is_divergent(run, plan.file.metric) for run in runs)
-    note = f" Divergent by the rule of docs/claims.md ({lost}): crossed." if lost else ""
+    note = f" Divergent by the rule of docs/claims.md: {lost}." if lost else ""
     return f"{words}{mean_steps(runs)}{made}.{note}"
 
 

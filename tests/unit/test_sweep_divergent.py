@@ -55,7 +55,7 @@ def test_a_point_that_ended_at_chance_is_marked_as_diverged_and_is_not_the_best(
     winner = best(points, "maximize")
     assert winner is not None
     assert winner.number == 0
-    assert pictures.caption(results).endswith("Divergent by the rule of docs/claims.md (2): crossed.")
+    assert pictures.caption(results).endswith("Divergent by the rule of docs/claims.md: 2.")
 
 
 def test_a_baseline_that_learned_nothing_is_none(tmp_path, jobs):
