@@ -67,8 +67,7 @@ def numbers() -> dict[str, str]:
     found: dict[str, str] = {}
     for path in sorted((conf_dir() / "experiment").glob("*.yaml")):
         content = yaml.safe_load(path.read_text())
-        figure = content.get("figure") if isinstance(content, dict) else None
-        if figure and figure.get("number"):
+        if isinstance(content, dict) and (figure := content.get("figure")) and "number" in figure:
             found[str(figure["number"])] = path.stem
     places = {number: place for place, number in enumerate(ORDER)}
     return dict(sorted(found.items(), key=lambda pair: (places.get(pair[0], len(ORDER)), pair[0])))
