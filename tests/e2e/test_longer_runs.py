@@ -163,7 +163,7 @@ def test_a_figure_takes_its_lines_from_longer_runs_and_says_so(tmp_path):
     [verdict] = work.conclude(tmp_path / "2")
     assert verdict["beginnings"] == {key: {"0": 14} for key in ("eta_2", "eta_1", "eta_05")}
     page = report.markdown([verdict], tmp_path / "2", tmp_path)
-    assert "eta 0.5: the first 7 rounds of runs of 14 (seeds 0)." in page
+    assert " eta 2 | eta 1 | eta 0.5: the first 7 rounds of runs of 14 (seeds 0)." in page
     assert verdict["missing"] == []
     assert work.export(tmp_path / "both.jsonl") == 4
     kept = {run.facts["rounds"] for run in archive.read(tmp_path / "both.jsonl")}
