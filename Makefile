@@ -6,6 +6,7 @@ PARITY ?= .venv-parity
 FLOWER ?= .venv-flower
 PFL ?= .venv-pfl
 WORKERS ?= 2
+COARSE := PYTHONPATH=tests/clocks FEDGM_CLOCK_STEP=0.02  # clocks of the machines that step by 20 ms
 
 .PHONY: run install test test-all lint bench bench-peers clean
 
@@ -22,6 +23,7 @@ test-all: $(VENV)/.installed-dev $(PARITY)/.installed lint
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
 		{ echo "make test-all needs Chromium (Debian: apt-get install chromium)"; exit 1; }
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not parity" -q
+	$(COARSE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not parity" -q
 	$(PARITY)/bin/python -m pytest -m parity -q tests/parity
 
 lint: $(VENV)/.installed-dev

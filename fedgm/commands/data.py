@@ -1,10 +1,11 @@
 """Fetch CIFAR-10 or Shakespeare; --show OVERRIDES draws the split of a run."""
 
-import time
 from pathlib import Path
 from typing import Any
 
 import click
+
+from fedgm.clock import Stopwatch
 
 
 class DataGroup(click.Group):
@@ -50,10 +51,10 @@ def cifar10(source: str, root: str | None) -> None:
     from fedgm.data import cifar10 as dataset
     from fedgm.data.progress import shown_progress
 
-    started = time.perf_counter()
+    watch = Stopwatch()
     with shown_progress() as progress:
         loaded = dataset.load(root, source, progress)
-    seconds = time.perf_counter() - started
+    seconds = watch.seconds()
     click.echo(
         f"CIFAR-10: {len(loaded.train_labels):,} + {len(loaded.test_labels):,} images, {seconds:.1f} s"
     )
@@ -77,11 +78,11 @@ def shakespeare(source: str, root: str | None, script: str | None) -> None:
     from fedgm.data.progress import shown_progress
     from fedgm.data.tokens import unigram_entropy
 
-    started = time.perf_counter()
+    watch = Stopwatch()
     with shown_progress() as progress:
         dataset.plays(root, source, progress)
     loaded = dataset.load(root)
-    seconds = time.perf_counter() - started
+    seconds = watch.seconds()
     train, test = len(loaded.train.tokens), len(loaded.test.tokens)
     click.echo(f"Shakespeare: {loaded.count:,} roles, {train:,} + {test:,} characters, {seconds:.1f} s")
     click.echo(f"stored:      {dataset.cache_folder(root) / dataset.FILE}")

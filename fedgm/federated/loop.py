@@ -15,7 +15,6 @@ with ``epoch_loop``, ``epoch_progress``, ``_data_source``; of ``epoch_loop``: ``
 """
 
 import math
-import time
 from typing import Any, cast
 
 import torch
@@ -24,6 +23,7 @@ from fedgm.client.history import History
 from fedgm.client.rule import State
 from fedgm.client.store import MemoryStore
 from fedgm.client.weights import FlatWeights, Snapshot, is_finite
+from fedgm.clock import Stopwatch, rate
 from fedgm.data.clients import ClientData, bring
 from fedgm.errors import FedGMError
 from fedgm.federated.cohort import ClientParts, Cohort, CohortTrainer, RoundSettings
@@ -103,7 +103,7 @@ class FederatedLoop(FitLoop):
 
     def advance(self) -> None:
         """Round t: draw the tasks, train each, mean, server step, evaluate."""
-        started, t = time.perf_counter(), rounds_done(self.trainer) + 1
+        watch, t = Stopwatch(), rounds_done(self.trainer) + 1
         tasks, x_t = self.participation.tasks(t), self.history[0]
         cohort = self.clients.train(tasks, t, self.history, self.participation.anchor)
         self._require_returned(tasks, cohort, t)
@@ -117,13 +117,13 @@ class FederatedLoop(FitLoop):
         self.shared, x_next = shared, Snapshot(update.x, cohort.mean.buffers, cohort.mean.counters)
         self.history.push(x_next, self.shared)
         self.weights.write(x_next)
-        trained = time.perf_counter()
+        trained = watch.seconds()
         if due := t % self.settings.eval_every == 0 or t == self.max_epochs:
             self._evaluate_at(x_next, update)
         self._count_server_step()
         self.epoch_loop.update_lr_schedulers("epoch", update_plateau_schedulers=False)  # once a round
         self.row = self._row(t, tasks, cohort, update, due)
-        self.row |= _times(started, trained, time.perf_counter(), due, cohort.total("samples"))
+        self.row |= _times(trained, watch.seconds(), due, cohort.total("samples"))
         self._publish()
 
     def _require_supported(self) -> None:
@@ -289,11 +289,10 @@ def rounds_done(trainer: pl.Trainer) -> int:
     return cast(Any, trainer.fit_loop.epoch_progress.current).processed
 
 
-def _times(started: float, trained: float, ended: float, evaluated: bool, samples: float) -> Row:
+def _times(trained: float, ended: float, evaluated: bool, samples: float) -> Row:
     """Seconds of training and of evaluation, and the training throughput of the round."""
-    seconds = trained - started
     return {
-        "time/round": seconds,
-        "time/eval": ended - trained if evaluated else None,
-        "samples_per_s": samples / seconds,
+        "time/round": trained,
+        "time/eval": max(0.0, ended - trained) if evaluated else None,
+        "samples_per_s": rate(samples, trained),
     }

@@ -1,6 +1,5 @@
 """How long a sweep will take: the rounds that are left, times what a round of its runs takes."""
 
-import time
 from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
@@ -8,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
+from fedgm.clock import Stopwatch
 from fedgm.grid import decisions
 from fedgm.grid.plan import Job, SweepPlan
 from fedgm.grid.progress import Results, rung_rounds
@@ -87,11 +87,11 @@ def _first_rounds(plan: SweepPlan) -> float:
     job = plan.jobs[0]
     until = job.eval_every * -(-LEAST // job.eval_every)  # an evaluation is in it
     stop = [f"stop_after={until}"] if until < job.rounds else []
-    started = time.perf_counter()
+    watch = Stopwatch()
     with TemporaryDirectory() as folder:
         words = [*job.overrides, f"output_dir={folder}", *stop, "track.mode=disabled"]
         result = execute(compose(words), words, Console(quiet=True), alone=False)
-        return median(_seconds(result.folder, job) or [time.perf_counter() - started])
+        return median(_seconds(result.folder, job) or [watch.seconds()])
 
 
 def _seconds(folder: Path, job: Job) -> list[float]:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from fedgm.clock import age, wall
 from fedgm.errors import FedGMError, RunLockedError
 from fedgm.files import no_link
 
@@ -30,7 +31,7 @@ def is_alive(folder: Path) -> bool:
 
 def _beats(path: Path) -> bool:
     try:
-        return time.time() - path.stat().st_mtime < STALE
+        return age(path.stat().st_mtime) < STALE
     except OSError:
         return False
 
@@ -57,7 +58,7 @@ def locked(folder: Path) -> Generator[None]:
     path = folder / "lock"
     with _acquire(path) as file:
         file.truncate(0)
-        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}))
+        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": wall()}))
         file.flush()
         ended = threading.Event()
         beat = threading.Thread(target=_beat, args=(path, ended), daemon=True)

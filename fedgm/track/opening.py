@@ -1,11 +1,11 @@
 """The record of a run before its first row: which loggers it has, and under which id W&B knows it."""
 
-import time
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from fedgm.clock import wall
 from fedgm.config import RunConfig
 from fedgm.track.loggers import WandbLogger, build_loggers
 from fedgm.track.roundlog import RoundLog
@@ -16,7 +16,7 @@ def round_log(config: RunConfig, cfg: DictConfig, folder: Path, mark: str) -> Ro
     """The record of a run, with W&B first among its loggers; nothing is opened yet."""
     values: Any = OmegaConf.to_container(cfg, resolve=True)
     again = (
-        f"-{int(time.time())}" if config.rerun else ""
+        f"-{int(wall())}" if config.rerun else ""
     )  # W&B keeps the run that is done again under its id
     run_id = f"{mark[:16]}-{config.seed}{again}"
     loggers = build_loggers(config.track, folder)

@@ -1,6 +1,5 @@
 """What a person sees while a run goes on: a bar with ETA on a terminal, plain lines elsewhere."""
 
-import time
 from typing import Any
 
 from rich.console import Console
@@ -13,6 +12,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from fedgm.clock import Stopwatch
 from fedgm.federated.events import StageEnd
 from fedgm.federated.loop import FederatedLoop, Row, rounds_done
 from fedgm.lightning import pl
@@ -36,7 +36,7 @@ class RoundProgress(pl.Callback):
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Start the bar where the run starts or continues."""
-        self._started, self._first = time.perf_counter(), rounds_done(trainer)
+        self._watch, self._first = Stopwatch(), rounds_done(trainer)
         if not trainer.is_global_zero or not self.live:
             return
         self._bar = Progress(
@@ -74,7 +74,7 @@ class RoundProgress(pl.Callback):
 
     def _line(self, t: int, rounds: int, row: Row) -> str:
         """For logs and pipes."""
-        per_round = (time.perf_counter() - self._started) / (t - self._first)
+        per_round = self._watch.seconds() / (t - self._first)
         minutes, seconds = divmod(round(per_round * (rounds - t)), 60)
         return (
             f"{self.title}  round {t}/{rounds}  stage {row['server/stage']}  loss {row['local/loss']:.3f}  "
