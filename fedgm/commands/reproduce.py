@@ -29,7 +29,7 @@ def parse_seeds(words: str) -> int | list[int]:
 @click.argument("overrides", nargs=-1)
 @click.option("--seeds", default="3", show_default=True, help="How many, or a list: 1,2,5.")
 @click.option("--workers", type=click.IntRange(min=1), help="Runs side by side  [default: one per core].")
-@click.option("--profile", help="small, paper or tiny: what profile=... is to run.py.")
+@click.option("--profile", help="small, full, paper or tiny: what profile=... is to run.py.")
 @config_dir
 @click.option("--output-dir", default="outputs", show_default=True, help="Run folders.")
 @click.option(

@@ -32,7 +32,7 @@ def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> li
     callback=_seeds,
     help="A list: 0,1,2. Winners are chosen on the first.",
 )
-@click.option("--profile", help="small, paper or tiny: what profile=... is to run.py.")
+@click.option("--profile", help="small, full, paper or tiny: what profile=... is to run.py.")
 @config_dir
 @click.option(
     "--output-dir", default="outputs", show_default=True, help="Run folders; several sweeps may share it."

@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fedgm.config import compose, conf_dir
+from fedgm.config.winners import reading
 from fedgm.errors import ClashError, ConfigError, require, require_fits
 from fedgm.grid.file import SweepFile, Value
 from fedgm.track.folder import locate
@@ -51,7 +52,7 @@ class SweepPlan:
     configs: tuple[DictConfig, ...]  # of each job, to be checked before the first run
     experiment: str
     algorithm: str
-    reading: str | None  # start | current, of autonomous clients
+    reading: str | None  # start | current | literal, of autonomous clients
     profile: str
     output_dir: Path
 
@@ -98,7 +99,7 @@ def make(file: SweepFile, extra: Sequence[str], seeds: Sequence[int], output_dir
     first = configs[0]
     return SweepPlan(
         file, tuple(extra), tuple(jobs), tuple(configs), str(first.name), str(first.algorithm.name),
-        first.participation.get("anchor"), str(first.profile.name), Path(output_dir),
+        reading(first.participation), str(first.profile.name), Path(output_dir),
     )  # fmt: skip
 
 

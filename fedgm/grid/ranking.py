@@ -133,7 +133,7 @@ def write_best(path: Path, plan: SweepPlan, winner: Ranked) -> None:
 
 HEADER = """\
 # Winners of the grids, by the mean of the last 10 evaluations on one seed: fedgm sweep FILE --best --write
-# <experiment>.<algorithm>[.<anchor>], for experiments that set `winners`: the paper leaves these values open.
+# <experiment>.<algorithm>[.<reading>], for experiments that set `winners`: the paper leaves them open.
 """
 
 

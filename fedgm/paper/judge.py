@@ -45,7 +45,7 @@ def _not_winners_note(planned: PlannedFigure) -> list[str]:
 
 def _origin(planned: PlannedFigure, key: str) -> str:
     cfg = planned.config(key)
-    return origin(cfg.best, cfg.winners, cfg.algorithm, cfg.participation.get("anchor")) or ""
+    return origin(cfg.best, cfg.winners, cfg.algorithm, cfg.participation) or ""
 
 
 def _budgets(planned: PlannedFigure, claim: Claim, grids: Grids) -> list[str]:

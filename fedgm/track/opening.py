@@ -15,9 +15,7 @@ from fedgm.track.wandb_run import WandbRecord, resolve_mode
 def round_log(config: RunConfig, cfg: DictConfig, folder: Path, mark: str) -> RoundLog:
     """The record of a run, with W&B first among its loggers; nothing is opened yet."""
     values: Any = OmegaConf.to_container(cfg, resolve=True)
-    again = (
-        f"-{int(wall())}" if config.rerun else ""
-    )  # W&B keeps the run that is done again under its id
+    again = f"-{int(wall())}" if config.rerun else ""  # W&B keeps the run that is done again under its id
     run_id = f"{mark[:16]}-{config.seed}{again}"
     loggers = build_loggers(config.track, folder)
     if resolve_mode(config.track.mode) != "disabled":

@@ -40,7 +40,7 @@ def facts_of(
         **board.describe(),
         "seed": config.seed,
         "rounds": config.rounds,
-        "origin": origin(config.best, config.winners, config.algorithm, config.participation.get("anchor")),
+        "origin": origin(config.best, config.winners, config.algorithm, config.participation),
         "stages": [{"rounds": stage.rounds, **stage.hyper} for stage in plan.stages],
         "last": plan.at(config.rounds)[1],
         "gain": rule.gain(plan.at(1)[1]),

@@ -21,7 +21,8 @@ SIZES = {
     "fedgm_grid": 90, "fedavgm_grid": 30, "fedavg_grid": 10, "autonomous_fedgm_grid": 36,
     "delay10_fedgm_grid": 6, "delay10_fedavg_grid": 6, "autonomous_small_eta": 9, "autonomous_long_memory": 4,
     "autonomous_fedavg_between": 3, "autonomous_fedavg_grid": 12, "vgg_grid": 30,
-    "heterogeneity_grid": 60, "multistage": 9,
+    "heterogeneity_grid": 60, "multistage": 9, "literal_fedgm_grid": 36, "literal_fedavg_grid": 5,
+    "full_fedavg": 3, "full_fedavgm": 3, "full_fedgm": 3,
 }  # fmt: skip
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 

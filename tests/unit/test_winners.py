@@ -5,7 +5,11 @@ import pytest
 from fedgm import config
 from fedgm.config.winners import entry, origin
 
-ANCHORS = ("start", "current")
+READINGS = {
+    "start": {"anchor": "start", "normalize": "reference"},
+    "current": {"anchor": "current", "normalize": "none"},
+    "literal": {"anchor": "start", "normalize": "none"},
+}
 BEST = {
     "fedgm": {"fedgm": {"eta": 3.5, "beta": 0.7, "nu": 0.95, "sweep": "fedgm_grid", "seed": 0}},
     "autonomous": {"fedgm": {"start": {"eta": 0.25, "beta": 0.7, "nu": 0.7, "sweep": "a", "seed": 0}}},
@@ -43,10 +47,16 @@ def test_an_experiment_takes_the_winner_and_a_typed_value_beats_it(tmp_path):
     ],
 )
 def test_a_caption_says_where_the_values_come_from(experiment, algorithm, words):
-    assert origin(BEST, experiment, algorithm, None) == words
+    assert origin(BEST, experiment, algorithm, {}) == words
 
 
-def test_the_two_readings_have_winners_with_names_of_their_own():
-    best = {"autonomous": {"fedgm": {anchor: {"eta": 1.0, "sweep": "g", "seed": 0} for anchor in ANCHORS}}}
-    said = [origin(best, "autonomous", {"name": "fedgm", "eta": 1.0}, anchor) for anchor in ANCHORS]
-    assert said == ["winner of g on seed 0", "winner of g (participation=autonomous_current) on seed 0"]
+def test_the_readings_have_winners_with_names_of_their_own():
+    best = {
+        "autonomous": {
+            "fedgm": {how: {"eta": i, "sweep": f"g{i}", "seed": 0} for i, how in enumerate(READINGS)}
+        }
+    }
+    schemes = enumerate(READINGS.values())
+    said = [origin(best, "autonomous", {"name": "fedgm", "eta": i}, scheme) for i, scheme in schemes]
+    current = "winner of g1 (participation=autonomous_current) on seed 0"
+    assert said == ["winner of g0 on seed 0", current, "winner of g2 on seed 0"]
