@@ -22,7 +22,7 @@ WRONG = {
     "algorithm=fedavgg": ("algorithm", "fedavg, fedavgm", "algorithm=fedavg"),
     "algorithm.bta=.9": ("algorithm.bta", "beta, eta", "algorithm.beta=.9"),
     "algoritm=fedavg": ("algoritm", "a key of the configuration (algorithm", "algorithm=fedavg"),
-    "+experiment=multistag": ("+experiment", "heterogeneity, multistage, ", "+experiment=multistage"),
+    "+experiment=multistag": ("+experiment", "long, multistage, ", "+experiment=multistage"),
     "experiment=multistage": ("experiment", "a + before it", "+experiment=multistage"),
     "schedule=multstage": ("schedule", "multistage", "schedule=multistage"),
     "+foo=1": ("foo", "a key of the configuration", "--cfg job, which prints all keys"),
