@@ -14,10 +14,10 @@ from pathlib import Path
 
 from fedgm.figures.formats import save
 from fedgm.figures.style import BLUE, INK, MUTED, plain, sheet, write_text
-from fedgm.grid.halving import Halving
-from fedgm.grid.progress import score_at
-from fedgm.track import archive
-from fedgm.track.record import RunRecord
+from fedgm.results import archive
+from fedgm.results.record import RunRecord
+from fedgm.study.halving import Halving
+from fedgm.study.sweep_progress import score_at
 
 KEYS = ("eta", "beta", "nu")
 

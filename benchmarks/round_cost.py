@@ -21,9 +21,9 @@ from fedgm.data.federation import Batching, federation
 from fedgm.federated.callback import FedGM
 from fedgm.federated.cohort import RoundSettings
 from fedgm.federated.loop import FederatedLoop
-from fedgm.job.worker_share import WorkerShare
 from fedgm.lightning import pl
 from fedgm.participation import ideal
+from fedgm.running.worker_share import WorkerShare
 from fedgm.schedule import Constant
 from fedgm.server import GeneralMomentum
 from fedgm.tasks.classification import Classification

@@ -26,9 +26,9 @@ from benchmarks.page import rows, show, taken
 from fedgm.config import compose, validate
 from fedgm.data.clients import local_steps
 from fedgm.federated.workers import share_out
-from fedgm.job import assemble
-from fedgm.job.launch import execute
-from fedgm.process.memory import kept
+from fedgm.running import assemble
+from fedgm.running.memory import kept
+from fedgm.running.one_run import execute
 
 ROUNDS = 7  # the first warms up
 # depth, width, side, batch; the last one has 1.9 million weights, a size that neither fit has

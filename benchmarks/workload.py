@@ -22,10 +22,10 @@ from fedgm.data import cifar10
 from fedgm.data.clients import Source
 from fedgm.data.dataset import pool, subset
 from fedgm.data.federation import Batching, Federation, federation
-from fedgm.job import assemble
 from fedgm.models.gpt import gpt
 from fedgm.models.resnet import resnet
 from fedgm.participation import ideal
+from fedgm.running import assemble
 from fedgm.tasks import TaskModule
 from fedgm.tasks.classification import Classification
 from fedgm.tasks.next_token import NextToken

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from fedgm.track import archive, record, rows, summary
+from fedgm.results import archive, record, rows, summary
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from fedgm.job.launch import RunResult
     from fedgm.lightning import pl
+    from fedgm.running.one_run import RunResult
 
 
 def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) -> "RunResult":
@@ -22,11 +22,11 @@ def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) 
     from rich.console import Console
 
     from fedgm.config import compose
-    from fedgm.job.precheck import require_sound
+    from fedgm.running.check import require_sound
 
     cfg = compose(overrides)
     require_sound(cfg)  # before Lightning is imported
-    from fedgm.job.launch import execute
+    from fedgm.running.one_run import execute
 
     return execute(cfg, list(overrides), Console(), callbacks=callbacks)
 
@@ -43,8 +43,8 @@ def sweep(
     """Do what ``fedgm sweep FILE OVERRIDES`` does; a line per run, with its swept values and its result."""
     import pandas as pd
 
-    from fedgm.grid import sweep as work
-    from fedgm.grid.display import as_rows
+    from fedgm.study import sweep as work
+    from fedgm.study.display import as_rows
 
     planned = work.load(file, overrides, seeds, output_dir, stored)
     planned.conclude(planned.run(workers or work.default_workers()))
@@ -63,7 +63,7 @@ def reproduce(
     known: Sequence[str | Path] = (),
 ) -> list[dict[str, Any]]:
     """Do what ``fedgm reproduce FIGURE`` does; returns what each verdict.json holds."""
-    from fedgm.paper.reproduce import reproduce as work
+    from fedgm.study.reproduce import reproduce as work
 
     return work(
         figure, overrides, seeds=seeds, workers=workers, output_dir=output_dir, stored=stored, out=out,
@@ -73,7 +73,7 @@ def reproduce(
 
 def load_model(run: str | Path, trust: Sequence[str] = ()) -> "pl.LightningModule":
     """The trained module of a run folder, in evaluation mode; ``trust``: packages to build from."""
-    from fedgm.runs.model import load_model as load
+    from fedgm.running.model import load_model as load
 
     return load(run, trust)
 

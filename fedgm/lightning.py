@@ -2,8 +2,8 @@
 
 from warnings import filterwarnings
 
-from fedgm.process.deferred import defer_dynamo, deferred
-from fedgm.process.operators import declare_torchvision_operators
+from fedgm.deferred import defer_dynamo, deferred
+from fedgm.operators import declare_torchvision_operators
 
 declare_torchvision_operators()
 filterwarnings("ignore", message=".*isinstance.treespec, LeafSpec.*")  # Lightning 2.6 beside torch 2.13

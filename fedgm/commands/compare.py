@@ -23,9 +23,9 @@ def command(
 
     from fedgm.errors import RefusedError
     from fedgm.figures.formats import save
-    from fedgm.runs import compare
-    from fedgm.runs.find import find, matching
-    from fedgm.runs.labels import lines
+    from fedgm.results.find import find, matching
+    from fedgm.results.labels import lines
+    from fedgm.study import compare
 
     console = Console()
     found = [run for run in matching(find(runs), conditions) if run.evaluations]

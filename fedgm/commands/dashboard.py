@@ -63,11 +63,11 @@ def command(
 
 def _write(collector: "Collector", title: str, out: Path, show: bool, trust: "Trust") -> None:
     """The page as a file."""
-    from fedgm.dashboard import page, payload
+    from fedgm.dashboard import payload, render
     from fedgm.files import write_atomically
 
     found = collector.collect()
-    text = page.render(payload.build(found, title, lambda run: link(run, out), *_splits(found, trust)))
+    text = render.render(payload.build(found, title, lambda run: link(run, out), *_splits(found, trust)))
     out.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(out, text)
     click.echo(f"{out}: {len(found.runs)} runs, {len(text) / 1e6:.1f} MB")

@@ -117,7 +117,7 @@ def draw_split(overrides: tuple[str, ...], out: str) -> Any:
     from fedgm.data.federation import Federation
     from fedgm.errors import require
     from fedgm.figures.partition import draw_partition
-    from fedgm.job.assemble import load_federation
+    from fedgm.running.assemble import load_federation
 
     run = validate(compose(overrides))
     clients, d = load_federation(run), run.data

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fedgm.cli.options import as_words, config_dir
+from fedgm.commands._options import as_words, config_dir
 
 STORED = "docs/results"
 TABLE = "fedgm reproduce"  # the marks around the table of a README
@@ -75,9 +75,9 @@ def command(
     from rich.console import Console
 
     from fedgm.config import conf_dir
-    from fedgm.grid.sweep import default_workers
-    from fedgm.paper import reproduce as work
-    from fedgm.paper.page import require_marks
+    from fedgm.study import reproduce as work
+    from fedgm.study.page import require_marks
+    from fedgm.study.sweep import default_workers
 
     if known and stored:
         raise click.UsageError("--known adds to run folders, --stored leaves them out: give one of them")
@@ -113,8 +113,8 @@ def _pages(
     verdicts: list[dict[str, Any]], pictures: Path, report: str | None, table: str | None
 ) -> list[str]:
     """Write the pages that were asked for, and return their paths."""
-    from fedgm.paper import report as pages
-    from fedgm.paper.page import replace_between
+    from fedgm.study import report as pages
+    from fedgm.study.page import replace_between
 
     if report:
         Path(report).parent.mkdir(parents=True, exist_ok=True)

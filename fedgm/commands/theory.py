@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from fedgm.cli.starting import quietly, ready
 from fedgm.errors import RefusedError
+from fedgm.starting import quietly, ready
 
 if TYPE_CHECKING:  # at run time only once the command runs: --help must not wait for torch
     from fedgm.config import RunConfig
@@ -55,7 +55,7 @@ def command(
     from rich.console import Console
 
     from fedgm.config import compose, validate
-    from fedgm.diagnosis.setting import covered_setting, reports
+    from fedgm.running.theory_setting import covered_setting, reports
     from fedgm.theory import render
 
     ready()
@@ -90,8 +90,8 @@ def _stored(folder: Path, words: tuple[str, ...]) -> "RunConfig":
 
 def _measured(console: Any, config: "RunConfig", folder: Path, clients: int) -> "Problem":
     """Constants measured at a run's final model."""
-    from fedgm.diagnosis.constants import estimate_run
-    from fedgm.track import summary
+    from fedgm.results import summary
+    from fedgm.running.theory_constants import estimate_run
 
     with _progress(console) as tell:
         found, measured = estimate_run(config, folder, clients, tell)

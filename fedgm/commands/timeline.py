@@ -26,8 +26,8 @@ def command(run: Path, trust: tuple[str, ...], rounds: int, out: Path | None) ->
     from fedgm.config import reopened
     from fedgm.config.trust import trusted_words
     from fedgm.figures.timeline import draw_timeline
-    from fedgm.job.assemble import build_participation, load_federation
     from fedgm.participation.event import Event
+    from fedgm.running.assemble import build_participation, load_federation
 
     if not (run / "config.yaml").exists():
         raise RefusedError(f"{run} is not a run folder: there is no config.yaml. Try outputs/NAME/RUN/seed=0")

@@ -19,9 +19,9 @@ def command(results: Path, page: Path) -> None:
     from fedgm.errors import FedGMError
     from fedgm.figures import when as pictures
     from fedgm.figures.formats import save
-    from fedgm.paper import when
-    from fedgm.paper.evidence import stored_records
-    from fedgm.paper.page import replace_between
+    from fedgm.study import when
+    from fedgm.study.evidence import stored_records
+    from fedgm.study.page import replace_between
 
     records = stored_records(results)
     found = when.tried(records)

@@ -12,8 +12,8 @@ import click
 def command(results: Path, page: Path) -> None:
     """Each grid's winner on seed 0, on other seeds and at FedAvg's budget; RESULTS holds stored results."""
     from fedgm.errors import FedGMError
-    from fedgm.paper.grids import HEAD, markdown
-    from fedgm.paper.page import replace_between
+    from fedgm.study.grids import HEAD, markdown
+    from fedgm.study.page import replace_between
 
     page.parent.mkdir(parents=True, exist_ok=True)
     body = markdown(results, page.parent / "figures" / "grids", page.parent)

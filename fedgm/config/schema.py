@@ -207,7 +207,7 @@ class RunConfig:
     paper_delay: int = MISSING
     winners: str | None = None
     best: Any = field(default_factory=dict[str, Any])
-    figure: Any = None  # fedgm/paper/figure.py reads it
+    figure: Any = None  # fedgm/study/figure.py reads it
     output_dir: str = MISSING
     rerun: bool = MISSING
     stop_after: int | None = None

@@ -57,7 +57,7 @@ def _require_clients(config: RunConfig) -> None:
 
 
 def _require_figure(figure: Any) -> None:
-    """Refuse what no figure has; :mod:`fedgm.paper.figure` looks at the values."""
+    """Refuse what no figure has; :mod:`fedgm.study.figure` looks at the values."""
     ok = figure is None or isinstance(figure, Mapping)
     require(ok, "figure", figure, "null or keys such as title and lines", "figure=null")
     for name, value in cast(Mapping[str, Any], figure or {}).items():

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedgm import lock
 from fedgm.errors import FedGMError
-from fedgm.track import archive, lock, record
-from fedgm.track.record import RunRecord
-from fedgm.track.rows import Row
+from fedgm.results import archive, record
+from fedgm.results.record import RunRecord
+from fedgm.results.rows import Row
 
 OWN_FILES = ("config.yaml", "metrics.jsonl", "summary.json")
 FILES = ("summary.json", "config.yaml", "metrics.jsonl", "curves.png", "timeline.png", "model.safetensors")

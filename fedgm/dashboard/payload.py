@@ -9,7 +9,7 @@ from typing import Any
 
 from fedgm.dashboard import columns
 from fedgm.dashboard.collect import Collection, PageRun
-from fedgm.track.rows import Row
+from fedgm.results.rows import Row
 
 MOST_POINTS = 1_000_000  # evaluations on a page: beyond, runs are thinned
 MOST_VALUES = 4_000_000  # numbers on a page: beyond, only measured columns are kept

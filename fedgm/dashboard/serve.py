@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fedgm.dashboard import page, payload
+from fedgm.dashboard import payload, render
 from fedgm.dashboard.collect import Collection, Collector, PageRun
 
 ADDRESS = "127.0.0.1"
@@ -79,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(HTTPStatus.FORBIDDEN, b"this page is for this machine alone\n", "text/plain")
         path = unquote(urlsplit(self.path).path)
         if path == "/":
-            text = page.render(self.shared.payload(), live=True)
+            text = render.render(self.shared.payload(), live=True)
             return self._send(HTTPStatus.OK, text.encode(), "text/html; charset=utf-8")
         if path == "/data.json":
             return self._send_data()
@@ -91,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.headers.get("Host") in (f"{ADDRESS}:{port}", f"localhost:{port}")
 
     def _send_data(self) -> None:
-        body = page.dumps(self.shared.payload()).encode()
+        body = render.dumps(self.shared.payload()).encode()
         tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
         if self.headers.get("If-None-Match") == tag:
             return self._send(HTTPStatus.NOT_MODIFIED, b"", "application/json", tag)

@@ -7,7 +7,7 @@ from typing import Any
 
 from fedgm.dashboard.collect import Collection
 from fedgm.errors import RefusedError
-from fedgm.track.record import RunRecord
+from fedgm.results.record import RunRecord
 
 SHOWN = 60  # clients drawn one by one
 MOST = 6  # splits on a page
@@ -41,7 +41,7 @@ def _table(folder: Path, trust: Sequence[str]) -> dict[str, Any]:
     from fedgm.config import reopened
     from fedgm.data.federation import Federation
     from fedgm.data.partition import label_counts
-    from fedgm.job.assemble import load_federation
+    from fedgm.running.assemble import load_federation
 
     config = reopened(folder, trust)
     clients = load_federation(config)

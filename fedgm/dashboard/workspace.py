@@ -6,8 +6,8 @@ from typing import Any
 
 from fedgm.dashboard.collect import Collection
 from fedgm.errors import FedGMError, RefusedError
+from fedgm.running.wandb_key import has_key
 from fedgm.tasks.metric import scoreboard
-from fedgm.track.wandb_key import has_key
 
 NAME = "FedAvg, FedAvgM, FedGM"
 MOST_KEYS = 8

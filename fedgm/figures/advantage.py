@@ -24,7 +24,7 @@ from fedgm.figures.points import (
     unit,
 )
 from fedgm.figures.style import INK, sheet, write_text
-from fedgm.statistics.goal import sign
+from fedgm.results.goal import sign
 
 ETA = "algorithm.eta"
 MOST = 40  # rows or columns: beyond that it is no grid

@@ -10,7 +10,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from fedgm.figures.points import Point, Status, Value, shown
 from fedgm.figures.style import EMPTY, FAINT, INK, MUTED, plain
-from fedgm.statistics.goal import sign
+from fedgm.results.goal import sign
 
 Table = list[list[Point | None]]  # rows from the bottom up, columns from the left
 WIDTH, HEIGHT = 0.5, 0.36  # of a cell, in inches

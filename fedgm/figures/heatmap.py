@@ -27,7 +27,7 @@ from fedgm.figures.points import (
     unit,
 )
 from fedgm.figures.style import INK, sheet, write_text
-from fedgm.statistics.goal import sign
+from fedgm.results.goal import sign
 
 PAGE = 8.0  # inches: panels stand side by side as long as they fit
 MOST = 40  # more values on an axis than this are no grid, but a random search

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from fedgm.figures.points import Point, label, levels, measured, scores, swept
 from fedgm.figures.style import BLUE, FAINT, INK, MUTED, plain, sheet, write_text
-from fedgm.statistics.goal import sign
+from fedgm.results.goal import sign
 
 MOST = 12  # more values than this are put into groups
 GROUPS = 4

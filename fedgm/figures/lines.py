@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from fedgm.figures.points import measured, scale
 from fedgm.figures.style import COLOURS, FAINT, INK, MUTED, sheet, wrapped, write_text
-from fedgm.track.rows import Row
+from fedgm.results.rows import Row
 
 # More lines than colours change the dashes.
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))

@@ -25,7 +25,7 @@ from fedgm.figures.points import (
     swept,
 )
 from fedgm.figures.style import FAINT, INK, MUTED, sheet, write_text
-from fedgm.statistics.goal import sign
+from fedgm.results.goal import sign
 
 MOST = 12  # values that get a place of their own; more are put on a linear axis
 BAND = 0.7  # share of the room between two values over which the lines of one value are spread

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fedgm.statistics.goal import sign
+from fedgm.results.goal import sign
 from fedgm.tasks.metric import STANDARD
 
 Status = Literal["finished", "diverged", "paused", "running", "waiting", "failed"]

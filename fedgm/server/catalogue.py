@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from fedgm.errors import ClashError, ConfigError
 from fedgm.server import conversions as c
-from fedgm.server import later
+from fedgm.server import since
 from fedgm.server.momentum import Momentum
 
 
@@ -96,16 +96,16 @@ SCHEMES: dict[str, Scheme] = {
             "b = mu b + D;  x -= lr (D + mu b)", "outer step; clients keep AdamW's state",
         ),
         Scheme(
-            "gpa", {"a": 1.0, "mu_x": 0.9, "mu_y": 0.8}, later.gpa, later.as_gpa,
+            "gpa", {"a": 1.0, "mu_x": 0.9, "mu_y": 0.8}, since.gpa, since.as_gpa,
             "z -= a D;  x = mu_x x + (1-mu_x) z;  y = mu_y x + (1-mu_y) z",
             "primal averaging; y is sent, x evaluated (eval.point=average)",
         ),
         Scheme(
-            "ema-nesterov", {"b": 0.5, "g": 0.8}, later.ema_nesterov, later.as_ema_nesterov,
+            "ema-nesterov", {"b": 0.5, "g": 0.8}, since.ema_nesterov, since.as_ema_nesterov,
             "x' = x + b m - D;  m = g m + (1-g) (x' - x)", "x + b m is sent",
         ),
         Scheme(
-            "fedacg", {"lam": 0.85}, later.fedacg, later.as_fedacg, "m = lam m + D;  x -= m",
+            "fedacg", {"lam": 0.85}, since.fedacg, since.as_fedacg, "m = lam m + D;  x -= m",
             "x - lam m is sent; clients run FedProx",
         ),
         Scheme(

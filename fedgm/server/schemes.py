@@ -1,10 +1,10 @@
 """Other people's momentum schemes as server rules in their own parameters: ``_target_`` of a yaml each.
 
 Each is FedGM at the converted (eta, beta, nu); the formulas are in :mod:`fedgm.server.conversions` and
-:mod:`fedgm.server.later`.
+:mod:`fedgm.server.since`.
 """
 
-from fedgm.server import conversions, later
+from fedgm.server import conversions, since
 from fedgm.server.momentum import GeneralMomentum
 from fedgm.server.schedule_free import ScheduleFree
 
@@ -56,19 +56,19 @@ def accsgd(delta: float, kappa: float, xi: float, eps: float = 0.7) -> GeneralMo
 
 def gpa(a: float, mu_x: float, mu_y: float) -> GeneralMomentum:
     """Primal averaging: ``z -= a D; x = mu_x x + (1-mu_x) z``; y = mu_y x + (1-mu_y) z is sent."""
-    return GeneralMomentum(*later.gpa(a, mu_x, mu_y))
+    return GeneralMomentum(*since.gpa(a, mu_x, mu_y))
 
 
 def schedule_free(a: float, b: float) -> GeneralMomentum:
     """Schedule-Free SGD: as GPA with x the mean of all z; its beta is that of ``schedule=schedule_free``."""
-    return ScheduleFree(*later.schedule_free(a, b))
+    return ScheduleFree(*since.schedule_free(a, b))
 
 
 def ema_nesterov(b: float, g: float) -> GeneralMomentum:
     """EMA-Nesterov: ``x' = x + b m - D; m = g m + (1-g)(x' - x)``; x + b m is sent."""
-    return GeneralMomentum(*later.ema_nesterov(b, g))
+    return GeneralMomentum(*since.ema_nesterov(b, g))
 
 
 def fedacg(lam: float) -> GeneralMomentum:
     """FedACG's server: ``m = lam m + D; x -= m``; x - lam m is sent, so nu stays tied to beta."""
-    return GeneralMomentum(*later.fedacg(lam), nu_is_beta=True)
+    return GeneralMomentum(*since.fedacg(lam), nu_is_beta=True)

@@ -10,9 +10,9 @@ import yaml
 import fedgm
 from fedgm import config
 from fedgm.errors import ConfigError, DataError
-from fedgm.job import assemble
-from fedgm.job.main import main
-from fedgm.track import rows
+from fedgm.results import rows
+from fedgm.running import assemble
+from fedgm.running.main import main
 
 CONF = config.conf_dir()
 GROUPS = {g.name: sorted(p.stem for p in g.glob("*.yaml")) for g in sorted(CONF.iterdir()) if g.is_dir()}

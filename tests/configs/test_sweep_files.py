@@ -10,8 +10,8 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from fedgm import config
-from fedgm.job import assemble
-from fedgm.track.identity import identity
+from fedgm.config.identity import identity
+from fedgm.running import assemble
 from tests.configs.json_schema import violations
 
 HERE = Path(__file__).parent

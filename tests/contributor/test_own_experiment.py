@@ -4,8 +4,8 @@ import json
 
 from click.testing import CliRunner
 
-from fedgm.cli.group import main
-from fedgm.track import record
+from fedgm.commands import main
+from fedgm.results import record
 
 YAML = """\
 # @package _global_

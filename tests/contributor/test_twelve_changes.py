@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from safetensors.torch import load_file
 
 import fedgm
-from fedgm.cli.group import main
+from fedgm.commands import main
 from fedgm.errors import ConfigError
 
 HOME = Path(__file__).parent

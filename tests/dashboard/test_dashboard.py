@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from fedgm.cli import group as cli
-from fedgm.dashboard import columns, page, payload
+from fedgm.commands import group as cli
+from fedgm.dashboard import columns, payload, render
 from fedgm.dashboard.collect import Collector
-from fedgm.track import archive, record, rows
+from fedgm.results import archive, record, rows
 from tests.dashboard.dashboard_runs import STAGES, write_grid, write_run
 
 NASTY = "</script><script>alert(1)</script><!-- \u2028 \u2029 {{SCRIPT}} & \"'"
@@ -54,7 +54,7 @@ def decoded(code, count: int) -> list[float]:
 
 def test_the_page_holds_exactly_the_payload_and_asks_nobody(tmp_path):
     values = built(write_grid(tmp_path))
-    reader = Reader(page.render(values))
+    reader = Reader(render.render(values))
     assert reader.data == json.loads(json.dumps(values))
     assert len(reader.data["runs"]) == 61
     assert len(reader.scripts) == 2
@@ -69,9 +69,9 @@ def test_the_page_holds_exactly_the_payload_and_asks_nobody(tmp_path):
 
 
 def test_every_script_is_on_the_page_and_none_is_long():
-    parts = {path.stem: path for path in page.PARTS.glob("*.js")}
-    assert set(parts) == set(page.SCRIPTS)
-    assert all(len(path.read_text().splitlines()) <= 300 for path in page.PARTS.iterdir())
+    parts = {path.stem: path for path in render.PARTS.glob("*.js")}
+    assert set(parts) == set(render.SCRIPTS)
+    assert all(len(path.read_text().splitlines()) <= 300 for path in render.PARTS.iterdir())
 
 
 def test_columns_are_the_rows_with_the_start_before_them(tmp_path):
@@ -135,7 +135,7 @@ def test_links_lead_from_the_page_to_the_files(tmp_path, monkeypatch):
 
 def test_names_stay_text(tmp_path):
     write_run(tmp_path / "a", name=NASTY)
-    text = page.render(built(tmp_path))
+    text = render.render(built(tmp_path))
     reader = Reader(text)
     assert len(reader.scripts) == 2
     assert reader.data["runs"][0]["name"] == NASTY

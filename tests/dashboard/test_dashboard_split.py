@@ -7,10 +7,10 @@ from click.testing import CliRunner
 from omegaconf import OmegaConf
 
 from fedgm import config
-from fedgm.cli import group as cli
+from fedgm.commands import group as cli
 from fedgm.dashboard.collect import Collector
 from fedgm.dashboard.split import splits
-from fedgm.job.assemble import load_federation
+from fedgm.running.assemble import load_federation
 from tests.dashboard.dashboard_runs import write_run
 
 TINY = ["profile=tiny", "data=synthetic", "clients.count=12"]

@@ -8,9 +8,9 @@ import fedgm
 from fedgm.config import compose, validate
 from fedgm.data.own import ClientEvaluation, client_evaluation
 from fedgm.errors import ConfigError
-from fedgm.job.assemble import load_federation
+from fedgm.results import rows
+from fedgm.running.assemble import load_federation
 from fedgm.tasks.module import spread
-from fedgm.track import rows
 from tests.e2e.commands import TINY
 
 RUN = (*TINY, "rounds=2", "clients.count=6", "local.unit=steps", "local.epochs=1", "eval.every=1")

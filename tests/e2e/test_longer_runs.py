@@ -7,10 +7,10 @@ import pytest
 from omegaconf import OmegaConf
 
 import fedgm
-from fedgm.paper import longer, report, reproduce
-from fedgm.paper.plan import make
-from fedgm.track import archive, record
-from fedgm.track.identity import identity
+from fedgm.config.identity import identity
+from fedgm.results import archive, record
+from fedgm.study import longer, report, reproduce
+from fedgm.study.figure_runs import make
 
 SMALL = [
     "profile=tiny", "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20",

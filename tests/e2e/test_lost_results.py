@@ -11,7 +11,7 @@ import fedgm
 from fedgm.config import stored
 from fedgm.errors import FedGMError
 from fedgm.lightning import pl
-from fedgm.track import record
+from fedgm.results import record
 from tests.e2e.commands import TINY, read_summary, result, rows, run_folder, timeless
 
 RUN = (*TINY, "rounds=3", "clients.count=6", "local.unit=steps", "local.epochs=1")

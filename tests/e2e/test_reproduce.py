@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from fedgm.track import record
+from fedgm.results import record
 
 SMALL = [
     "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20", "clients.count=10",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fedgm.track import record, rows
+from fedgm.results import record, rows
 from tests.e2e.commands import is_alive, timeless
 from tests.e2e.sweep_process import (
     begun,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import fedgm
 from fedgm.dashboard.collect import Collector
-from fedgm.track import record
+from fedgm.results import record
 from tests.e2e.commands import timeless
 
 LONGEST = 60  # seconds of a reader; all of them take a fraction of one

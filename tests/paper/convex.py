@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from fedgm.client.store import ClientStore
-from fedgm.job import assemble
+from fedgm.running import assemble
 from fedgm.tasks.classification import Classification
 from tests.unit import federated_run
 from tests.unit.federated_run import flat

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from fedgm.federated.callback import FedGM
-from fedgm.job import assemble
 from fedgm.lightning import pl
+from fedgm.running import assemble
 from fedgm.tasks.classification import Classification
 from tests.paper.convex import configured, fit, linear, local, rounds
 from tests.unit.federated_run import flat

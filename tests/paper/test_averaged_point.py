@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 
 import fedgm
 from fedgm.errors import ConfigError
-from fedgm.job import assemble
+from fedgm.running import assemble
 from fedgm.schedule.plan import Constant, Multistage
 from fedgm.schedule.schedule_free import UniformAverage
 from fedgm.server.momentum import GeneralMomentum, Momentum, averaged, server_step

@@ -6,8 +6,8 @@ from torch import nn
 
 from fedgm.client.store import ClientStore, require_room
 from fedgm.errors import ConfigError, RefusedError
-from fedgm.job import assemble
 from fedgm.participation.normalize import effective_steps
+from fedgm.running import assemble
 from tests.paper.convex import configured, fit, linear, local, rounds
 from tests.unit.federated_run import flat
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from fedgm.errors import ConfigError
-from fedgm.job import assemble
+from fedgm.running import assemble
 from fedgm.schedule import Multistage
 from fedgm.server.fedexp import FedExP, extrapolation
 from tests.paper.convex import configured, fit, linear, local, rounds

@@ -13,9 +13,9 @@ from torch.nn import functional as F
 import fedgm
 from fedgm import config
 from fedgm.data.shakespeare import tiny_script
-from fedgm.job import assemble
 from fedgm.lightning import pl
-from fedgm.track import rows
+from fedgm.results import rows
+from fedgm.running import assemble
 
 STEPS, ROUNDS = 20, 100  # 2,000 local steps
 LR, LEAST, WARM_UP = 1e-3, 1e-4, 100  # learning rates, and steps in which the first is reached

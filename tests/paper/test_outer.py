@@ -7,8 +7,8 @@ from torch.nn import functional as F
 
 import fedgm
 from fedgm import config
-from fedgm.job import assemble
-from fedgm.track import rows
+from fedgm.results import rows
+from fedgm.running import assemble
 
 STEPS = 6
 TEXT = "".join(

@@ -15,8 +15,8 @@ from fedgm.data.federation import Federation
 from fedgm.draws import derive
 from fedgm.federated.callback import FedGM
 from fedgm.federated.loop import FederatedLoop
-from fedgm.job import assemble
 from fedgm.lightning import pl
+from fedgm.running import assemble
 from fedgm.tasks.classification import Classification
 
 # 5 clients of unequal size, 3 in a round, 2 rounds, batches of 16: 60 local steps in half a second

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from fedgm.claims.run import JudgedRun, Measure
-from fedgm.claims.verdict import Evidence
+from fedgm.results.judged_run import JudgedRun, Measure
+from fedgm.study.verdict import Evidence
 
 MEASURE = Measure("acc", "accuracy", 100.0)
 

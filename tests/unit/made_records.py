@@ -1,7 +1,7 @@
 """Records of runs with made-up curves, under the hashes that a plan gives them."""
 
-from fedgm.grid.plan import Job
-from fedgm.track.record import RunRecord
+from fedgm.results.record import RunRecord
+from fedgm.study.points import Job
 
 
 def record(job: Job, values, status="finished", algorithm="fedgm", stages=None, config=None) -> RunRecord:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from fedgm.grid.plan import Job
+from fedgm.study.points import Job
 
 
 def store(job: Job, scores: Sequence[float], status: str = "finished", done: int | None = None) -> None:

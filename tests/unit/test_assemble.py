@@ -6,7 +6,7 @@ from torch import nn
 from fedgm import config
 from fedgm.config import limits
 from fedgm.errors import ConfigError
-from fedgm.job import assemble
+from fedgm.running import assemble
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fedgm.cli.group import main
+from fedgm.commands import main
 
 FILE = """
 method: grid

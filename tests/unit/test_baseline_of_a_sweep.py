@@ -10,10 +10,10 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from fedgm.config import compose
-from fedgm.grid import file, pictures, plan
-from fedgm.grid.plan import Job
-from fedgm.grid.progress import Results, index
-from fedgm.track import record
+from fedgm.results import record
+from fedgm.study import points, sweep_file, sweep_pictures
+from fedgm.study.points import Job
+from fedgm.study.sweep_progress import Results, index
 from tests.unit.stored_runs import store
 
 FILE = """
@@ -51,29 +51,31 @@ def put(job: Job, cfg: DictConfig, score: float, status: str = "finished") -> No
     (job.folder / "config.yaml").write_text(OmegaConf.to_yaml(cfg, resolve=True))
 
 
-def sweep(folder: Path, experiment: str = "fedgm", text: str = FILE, seeds=(0,), words=()) -> plan.SweepPlan:
+def sweep(
+    folder: Path, experiment: str = "fedgm", text: str = FILE, seeds=(0,), words=()
+) -> points.SweepPlan:
     """A sweep of which every run is finished, with scores .31, .32, .33, .34."""
     (folder / "s.yaml").write_text(text.replace("EXPERIMENT", experiment))
-    made = plan.make(file.read(folder / "s.yaml"), words, seeds, str(folder / "o"))
+    made = points.make(sweep_file.read(folder / "s.yaml"), words, seeds, str(folder / "o"))
     for job, cfg in zip(made.jobs, made.configs, strict=True):
         put(job, cfg, 0.31 + 0.01 * job.point)
     return made
 
 
-def baseline(made: plan.SweepPlan, archive=()) -> tuple[float | None, str]:
-    score, name = pictures._baseline(Results(made, index(archive)))
+def baseline(made: points.SweepPlan, archive=()) -> tuple[float | None, str]:
+    score, name = sweep_pictures._baseline(Results(made, index(archive)))
     return score if score is None else round(score, 6), name
 
 
 def test_the_best_fedavg_run_is_named_with_its_eta_and_its_map_is_drawn(tmp_path, fedavg):
     made = sweep(tmp_path)
     assert baseline(made) == (None, "")
-    names = [path.name for path in pictures.draw(Results(made))]
+    names = [path.name for path in sweep_pictures.draw(Results(made))]
     assert names == ["heatmap.png", "parallel.png", "importance.png"]
     for eta, score in ((0.5, 0.30), (1.5, 0.33), (2.5, 0.10)):
         keep(fedavg, score, tmp_path / "o", **{"algorithm.eta": eta})
     assert baseline(made) == (0.33, "FedAvg's best (η = 1.5)")
-    names = [path.name for path in pictures.draw(Results(made), tmp_path / "drawn")]
+    names = [path.name for path in sweep_pictures.draw(Results(made), tmp_path / "drawn")]
     assert names == ["heatmap.png", "parallel.png", "importance.png", "advantage.png"]
 
 
@@ -105,7 +107,7 @@ SAME = {
 
 
 @pytest.fixture(scope="module")
-def planned(tmp_path_factory) -> plan.SweepPlan:
+def planned(tmp_path_factory) -> points.SweepPlan:
     return sweep(tmp_path_factory.mktemp("sweep"))
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fedgm.config import compose
-from fedgm.track.identity import identity
+from fedgm.config.identity import identity
 
 # Hashes of these commands (first 16 digits) before the rules were corrected.
 BEFORE = {

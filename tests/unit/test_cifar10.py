@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from fedgm.cli.group import main
+from fedgm.commands import main
 from fedgm.data import cifar10
 from fedgm.data.cifar10_sources import ARCHIVE, ARCHIVE_MD5, Arrays, decode_archive, decode_package
 from fedgm.data.dataset import channel_statistics, pool, subset

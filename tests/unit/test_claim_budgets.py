@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedgm.claims.budget import budget_notes
+from fedgm.study.budgets import budget_notes
 from tests.unit.made_curves import flat
 
 

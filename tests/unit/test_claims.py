@@ -5,9 +5,17 @@ import math
 import numpy as np
 import pytest
 
-from fedgm.claims.parts import Better, Divergence, MoreStable, SmallGap, Stretch
-from fedgm.claims.run import JudgedRun, first_quarter, last_quarter, quarter, settled_stage_1, stage, whole
-from fedgm.claims.verdict import PartResult, together
+from fedgm.results.judged_run import (
+    JudgedRun,
+    first_quarter,
+    last_quarter,
+    quarter,
+    settled_stage_1,
+    stage,
+    whole,
+)
+from fedgm.study.claim_parts import Better, Divergence, MoreStable, SmallGap, Stretch
+from fedgm.study.verdict import PartResult, together
 from tests.unit.made_curves import MEASURE, evidence, flat, made, noisy, wobbling
 
 THREE = (1, 2, 3)

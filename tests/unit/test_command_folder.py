@@ -3,8 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from fedgm.cli import group
-from fedgm.cli.ending import ends_plainly
+from fedgm.commands import ends_plainly, group
 from fedgm.errors import ConfigError, DataError, FedGMError, RefusedError
 
 NEW = '"""Say hello.\n\nMore."""\nimport click\n\n@click.command()\ndef command():\n    click.echo("hello")\n'

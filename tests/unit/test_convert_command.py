@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from fedgm.cli.group import main
+from fedgm.commands import main
 from fedgm.server.catalogue import SCHEMES
 
 

@@ -8,8 +8,9 @@ import pytest
 from rich.console import Console
 
 import fedgm
-from fedgm.track import record, rows, summary, terminal
-from fedgm.track.lock import is_alive
+from fedgm.lock import is_alive
+from fedgm.results import record, rows, summary
+from fedgm.running import terminal
 
 ANY = [
     "[]",

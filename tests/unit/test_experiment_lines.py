@@ -6,11 +6,9 @@ import pytest
 import yaml
 
 from fedgm import config
-from fedgm.claims import paper
+from fedgm.config.identity import identity
 from fedgm.errors import ConfigError
-from fedgm.grid import file
-from fedgm.paper import figure, plan
-from fedgm.track.identity import identity
+from fedgm.study import claims, figure, figure_runs, sweep_file
 
 EXPERIMENTS = sorted(figure.numbers().values())
 
@@ -63,9 +61,9 @@ def test_an_experiment_outside_the_paper_has_lines_and_no_number():
 
 
 def test_every_claim_is_judged_by_a_figure_and_finds_its_lines(figures):
-    assert {name for one in figures.values() for name in one.claims} == set(paper.CLAIMS)
+    assert {name for one in figures.values() for name in one.claims} == set(claims.CLAIMS)
     for one in figures.values():
-        for claim in paper.claims(one.claims):
+        for claim in claims.claims(one.claims):
             known = {line.key for line in one.lines}
             for name in claim.figures:
                 known |= {f"{name}/{line.key}" for line in figures[name].lines}
@@ -80,7 +78,7 @@ def test_grids_of_winners_are_sweep_files_of_the_line_s_algorithm(figures):
         for line in one.lines:
             if line.grid:
                 name, *words = line.grid.split()
-                read = file.read(config.conf_dir().parent / "sweeps" / f"{name}.yaml")
+                read = sweep_file.read(config.conf_dir().parent / "sweeps" / f"{name}.yaml")
                 assert f"algorithm={read.points[0]['algorithm']}" in line.overrides
                 assert set(words) <= set(line.overrides)
 
@@ -93,9 +91,9 @@ def test_the_figure_says_nothing_about_the_run():
 
 
 def test_seeds_where_winners_were_chosen_start_at_one(figures):
-    assert plan.seeds_of(figures["fedgm"], 3) == (1, 2, 3)
-    assert plan.seeds_of(figures["multistage"], 3) == (0, 1, 2)
-    assert plan.seeds_of(figures["fedgm"], [1, 2, 5]) == (1, 2, 5)
+    assert figure_runs.seeds_of(figures["fedgm"], 3) == (1, 2, 3)
+    assert figure_runs.seeds_of(figures["multistage"], 3) == (0, 1, 2)
+    assert figure_runs.seeds_of(figures["fedgm"], [1, 2, 5]) == (1, 2, 5)
     assert [name for name, one in figures.items() if one.has_winners] == [
         "autonomous", "autonomous_delay10", "fedgm", "heterogeneity", "vgg",
     ]  # fmt: skip

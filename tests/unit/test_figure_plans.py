@@ -7,22 +7,22 @@ import pytest
 from click.testing import CliRunner
 
 from fedgm import api
-from fedgm.cli import group as cli
+from fedgm.commands import group as cli
 from fedgm.commands.reproduce import parse_seeds
 from fedgm.errors import ConfigError
 from fedgm.figures.lines import apart
-from fedgm.paper import plan, reproduce
-from fedgm.paper.evidence import grid_runs
-from fedgm.paper.page import marks, replace_between
-from fedgm.paper.report import markdown, table
-from fedgm.track import archive
+from fedgm.results import archive
+from fedgm.study import figure_runs, reproduce
+from fedgm.study.evidence import grid_runs
+from fedgm.study.page import marks, replace_between
+from fedgm.study.report import markdown, table
 from tests.unit.made_records import record
 
 WORDS = ["profile=tiny", "rounds=100", "eval.every=5"]
 
 
 def planned(experiment, seeds=3):
-    return plan.make(experiment, seeds, WORDS, "outputs")
+    return figure_runs.make(experiment, seeds, WORDS, "outputs")
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +216,7 @@ def test_other_seeds_are_refused(words):
 
 def test_a_plan_is_what_the_sweeps_runner_runs():
     one = planned("fedavg_eta", 2)
-    sweep = plan.as_sweep([one], WORDS, "outputs")
+    sweep = figure_runs.as_sweep([one], WORDS, "outputs")
     assert len(sweep.jobs) == 6
     assert sweep.file.halving is None
     job = one.jobs["eta_2", 1]

@@ -12,8 +12,8 @@ from fedgm.federated import cohort
 from fedgm.federated.aggregate import CohortMean
 from fedgm.files import make_folder
 from fedgm.lightning import FitLoop
-from fedgm.track import checkpoint
-from fedgm.track.checkpoint import RoundCheckpoint, checkpoints
+from fedgm.running import checkpoint
+from fedgm.running.checkpoint import RoundCheckpoint, checkpoints
 from fedgm.upload.plain import Plain
 from tests.unit.federated_run import configured, fit
 
@@ -48,7 +48,7 @@ def test_a_generator_is_made_only_for_a_rule_that_draws(monkeypatch, rule, made)
         return generator(seed, purpose, *rest)
 
     monkeypatch.setattr(cohort, "generator", counted)
-    monkeypatch.setattr("fedgm.job.assemble.build_upload", lambda config: rule)
+    monkeypatch.setattr("fedgm.running.assemble.build_upload", lambda config: rule)
     fit(configured("rounds=2"))
     assert purposes.count("upload") == made
 

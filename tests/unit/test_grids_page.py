@@ -6,8 +6,8 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from fedgm.commands.winners import command
-from fedgm.grid import file, plan
-from fedgm.track import archive
+from fedgm.results import archive
+from fedgm.study import points, sweep_file
 from tests.unit.made_records import record
 
 GRID = Path(__file__).parents[2] / "sweeps" / "fedavg_grid.yaml"
@@ -19,7 +19,7 @@ def made(job, score):
 
 
 def test_the_page_has_the_winner_its_other_seeds_and_its_pictures(tmp_path):
-    jobs = plan.make(file.read(GRID), [], [0], str(tmp_path / "none")).jobs
+    jobs = points.make(sweep_file.read(GRID), [], [0], str(tmp_path / "none")).jobs
     runs = [made(job, 0.3 + 0.01 * job.point) for job in jobs]
     runs += [made(replace(jobs[9], seed=1), 0.36), made(replace(jobs[9], seed=2), 0.11)]  # at chance
     archive.write(tmp_path / "rows" / "fedavg_grid.jsonl", runs)

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.halving_replay import main, numbered, replay
-from fedgm.grid.halving import Halving
-from fedgm.grid.plan import Job
-from fedgm.track import archive
-from fedgm.track.record import RunRecord
+from fedgm.results import archive
+from fedgm.results.record import RunRecord
+from fedgm.study.halving import Halving
+from fedgm.study.points import Job
 from tests.unit.made_records import record
 
 ROOT = Path(__file__).parents[2]

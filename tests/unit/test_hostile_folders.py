@@ -18,13 +18,13 @@ import fedgm
 from fedgm import config
 from fedgm.config.protocols import lacks, promised
 from fedgm.errors import ConfigError, FedGMError
-from fedgm.files import sealed
-from fedgm.grid import file
-from fedgm.job import assemble
+from fedgm.files import read_json, sealed
 from fedgm.participation.devices import read_speeds
-from fedgm.track import archive, record
-from fedgm.track.checkpoint import read_checkpoint
-from fedgm.track.folder import create, read_json
+from fedgm.results import archive, record
+from fedgm.running import assemble
+from fedgm.running.checkpoint import read_checkpoint
+from fedgm.running.folder import create
+from fedgm.study import sweep_file
 
 EVENT = ("profile=tiny", "participation=event", "clients.count=6", "clients.per_round=3")
 RUN = {"_target_": "fedgm.api.run", "overrides": ["data.source._target_=pandas.read_pickle"]}
@@ -94,7 +94,7 @@ def test_a_nested_part_is_asked_for_its_protocol(tmp_path):
 @pytest.mark.parametrize("linked", [".", "..", "checkpoints"])
 def test_a_linked_run_folder_is_not_emptied(tmp_path, linked):
     words = ("profile=tiny", "track.mode=disabled", "rounds=1", f"output_dir={tmp_path / 'out'}")
-    from fedgm.track.folder import locate
+    from fedgm.running.folder import locate
 
     folder = locate(config.compose(words), words)
     precious = tmp_path / "precious" / "seed=0"
@@ -157,7 +157,7 @@ def test_a_sweep_file_that_calls_functions_calls_none(tmp_path):
     path = tmp_path / "sweep.yaml"
     path.write_text(f"method: !!python/object/apply:os.mkdir [{touched}]\n")
     with pytest.raises(FedGMError):
-        file.read(path)
+        sweep_file.read(path)
     assert not touched.exists()
 
 

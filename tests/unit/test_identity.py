@@ -3,8 +3,8 @@
 import pytest
 
 from fedgm import config
+from fedgm.config import identity
 from fedgm.errors import ConfigError
-from fedgm.track import identity
 
 HASHES: dict[str, str] = {
     "": "d62039c8e90eab87",

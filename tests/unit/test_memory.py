@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from fedgm.process.memory import is_glibc
+from fedgm.running.memory import is_glibc
 
 PROGRAM = """
 import resource, sys
 import torch
-from fedgm.process.memory import kept
+from fedgm.running.memory import kept
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(20):

@@ -16,10 +16,10 @@ from click.testing import CliRunner
 from safetensors.torch import load_file
 
 import fedgm
-from fedgm.cli.group import main
+from fedgm.commands import main
 from fedgm.config import reopened
-from fedgm.job.assemble import build_participation, load_federation
-from fedgm.track import record
+from fedgm.results import record
+from fedgm.running.assemble import build_participation, load_federation
 
 HERE = Path(__file__).with_name("older_runs")
 NAMES = ("finished", "paused", "unanchored")

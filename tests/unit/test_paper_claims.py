@@ -2,8 +2,8 @@
 
 import pytest
 
-from fedgm.claims import paper
-from fedgm.claims.run import TRAIN
+from fedgm.results.judged_run import TRAIN
+from fedgm.study import claims
 from tests.unit.made_curves import evidence, flat, made, wobbling
 
 THREE = (1, 2, 3)
@@ -18,7 +18,7 @@ def died(seed):
 
 
 def judged(name, seeds=THREE, **lines):
-    return [claim.judge(evidence(seeds, **lines))[0] for claim in paper.CLAIMS[name]]
+    return [claim.judge(evidence(seeds, **lines))[0] for claim in claims.CLAIMS[name]]
 
 
 def near(level, n=25):
@@ -33,7 +33,7 @@ LINES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", paper.CLAIMS)
+@pytest.mark.parametrize("name", claims.CLAIMS)
 def test_a_whole_claim_is_undecided_on_one_seed(name):
     """However the lines lie: rising by their place in the list, or falling."""
     for step in (0.02, -0.02):
@@ -76,7 +76,7 @@ def test_c3_takes_the_stages_of_the_multistage_runs():
 
 def test_c3_wants_five_evaluations_in_a_stage():
     few = [made(s, [0.6, 0.5, 0.6, 0.5] + [0.6, 0.61] * 20, ends=(20, 100, 220)) for s in THREE]
-    claim = paper.C3.judge(
+    claim = claims.C3.judge(
         evidence(THREE, multistage=few, **{f"eta_{e}": near(0.3) for e in ("2", "1", "05")})
     )
     assert [part.verdict for part in claim[1][3:]] == ["undecided", "undecided"]
@@ -109,7 +109,7 @@ def test_both_readings_have_a_verdict_of_their_own(name):
     lines = {"fedgm_start": near(0.3), "fedavg_start": near(0.35), "ideal": near(0.4)}
     lines |= {"fedgm_current": [flat(s, 0.395 + 0.002 * s) for s in THREE], "fedavg_current": near(0.3)}
     assert judged(name, **lines) == ["does not hold", "holds"]
-    assert [claim.name for claim in paper.CLAIMS[name]] == [f"{name} (start)", f"{name} (current)"]
+    assert [claim.name for claim in claims.CLAIMS[name]] == [f"{name} (start)", f"{name} (current)"]
 
 
 def test_c8_and_what_is_also_said():
@@ -118,4 +118,4 @@ def test_c8_and_what_is_also_said():
     assert judged("C8", **lines) == ["holds"]
     assert judged("C8", **{**lines, "fedgm_03": poorer, "fedavg_03": better}) == ["does not hold"]
     assert judged("faster", eta_5=better, fedavg=poorer) == ["holds"]
-    assert paper.FASTER.parts[0].split == TRAIN
+    assert claims.FASTER.parts[0].split == TRAIN

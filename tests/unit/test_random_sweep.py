@@ -3,9 +3,9 @@
 import yaml
 
 from fedgm import config
-from fedgm.grid import file, plan
-from fedgm.track.folder import locate
-from fedgm.track.identity import identity
+from fedgm.config.identity import identity
+from fedgm.running.folder import locate
+from fedgm.study import points, sweep_file
 
 FILE = """
 method: random
@@ -26,7 +26,7 @@ def test_a_drawn_point_is_what_hydra_composes_from_its_words(tmp_path):
     assert isinstance(yaml.safe_load(FILE)["parameters"]["algorithm.nu"]["value"], str)
     path = tmp_path / "s.yaml"
     path.write_text(FILE)
-    made = plan.make(file.read(path), [], [0, 1], str(tmp_path / "o"))
+    made = points.make(sweep_file.read(path), [], [0, 1], str(tmp_path / "o"))
     assert len(made.jobs) == 12
     assert len({job.key for job in made.jobs}) == 12
     for job in made.jobs[::3]:

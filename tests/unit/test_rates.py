@@ -5,8 +5,8 @@ import pytest
 import fedgm
 from fedgm import config
 from fedgm.errors import ConfigError
-from fedgm.job import assemble
-from fedgm.job.rates import require_rates_unset
+from fedgm.running import assemble
+from fedgm.running.rates import require_rates_unset
 
 ROUNDS = "rounds=70"
 

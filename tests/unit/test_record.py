@@ -13,9 +13,10 @@ from rich.console import Console
 
 import fedgm
 from fedgm.figures import curves
+from fedgm.results import rows, summary
+from fedgm.results.record import mean_steps
+from fedgm.running import facts, terminal
 from fedgm.tasks.metric import scoreboard
-from fedgm.track import rows, summary, terminal
-from fedgm.track.record import mean_steps
 
 BOARD = scoreboard({})  # of classification
 NAN, INF = float("nan"), float("inf")
@@ -113,7 +114,7 @@ def test_what_changed_since_a_run_was_begun():
 
 
 def test_versions_name_the_instruction_set_that_rounds():
-    assert summary.versions()["cpu"] == torch.backends.cpu.get_cpu_capability()
+    assert facts.versions()["cpu"] == torch.backends.cpu.get_cpu_capability()
 
 
 # Curves ---------------------------------------------------------------------------------------------------
@@ -238,7 +239,7 @@ def test_load_runs_has_one_line_a_round(tmp_path):
         place.mkdir(parents=True)
         own = [row(t, t / 10, 1.0) for t in range(1, count + 1)]
         (place / "metrics.jsonl").write_text("".join(map(rows.dump, own)))
-        summary.write(place, static(seed=seed, folder=f"run/{seed}"), "finished")
+        facts.write(place, static(seed=seed, folder=f"run/{seed}"), "finished")
     frame = fedgm.load_runs(tmp_path)
     assert frame[["seed", "round"]].to_numpy().tolist() == [[0, 1], [0, 2], [0, 3], [1, 1], [1, 2]]
     assert frame["test/acc"].tolist() == [0.1, 0.2, 0.3, 0.1, 0.2]
@@ -248,7 +249,7 @@ def test_load_runs_has_one_line_a_round(tmp_path):
 
 def test_load_runs_of_an_empty_folder_or_of_a_run_without_rows(tmp_path):
     assert fedgm.load_runs(tmp_path).empty
-    summary.write(tmp_path, static(), "running")
+    facts.write(tmp_path, static(), "running")
     assert len(fedgm.load_runs(tmp_path)) == 0
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fedgm.cli.group import main
-from fedgm.cli.hydra_options import require_options
+from fedgm.commands import main
 from fedgm.config import compose, limits
 from fedgm.config.refusals import near
 from fedgm.errors import ConfigError, RefusedError
-from fedgm.job.precheck import require_sound
+from fedgm.running.check import require_sound
+from fedgm.running.hydra_options import require_options
 
 ROOT = Path(__file__).parents[2]
 
@@ -149,7 +149,7 @@ LATE = ("torch", "pytorch_lightning", "matplotlib", "pandas", "wandb")
 PROBE = """
 import sys
 sys.argv = ["run.py", {words}]
-from fedgm.job.main import main
+from fedgm.running.main import main
 try:
     main()
 except SystemExit as ended:

@@ -8,8 +8,8 @@ from matplotlib.text import Text
 from fedgm.figures import advantage
 from fedgm.figures.lines import GAP, Drawn, Pane, Trace, draw
 from fedgm.figures.points import Point
-from fedgm.paper.picture import caption
-from fedgm.paper.plan import make
+from fedgm.study.figure_picture import caption
+from fedgm.study.figure_runs import make
 
 SENTENCE = "Server rates: eta 0.5, beta 0.7, nu 0.7 (winner of a grid on seed 0)."
 

@@ -9,11 +9,11 @@ import torch
 from click.testing import CliRunner
 
 import fedgm
-from fedgm.cli import group as cli
+from fedgm.commands import group as cli
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.figures import formats, lines
-from fedgm.runs import compare, find, labels
-from fedgm.track import record
+from fedgm.results import find, labels, record
+from fedgm.study import compare
 
 TINY = [
     "profile=tiny", "rounds=2", "track.mode=disabled", "trainer.workers=1", "data.train_samples=200",

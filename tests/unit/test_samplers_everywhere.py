@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from fedgm import config
+from fedgm.config.identity import identity
 from fedgm.config.moved import MOVED, with_present_targets
 from fedgm.config.parts import build
 from fedgm.participation import Bernoulli, Biased, ClientFacts, ClientTask, Uniform
-from fedgm.track.identity import identity
 
 FACTS = ClientFacts(labels=lambda client: np.array([client % 2 * 9]))  # even clients are favoured
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from fedgm import lock
 from fedgm.errors import RunLockedError
-from fedgm.grid import decisions, file, plan
-from fedgm.grid.progress import Results, targets
-from fedgm.grid.runner import Runner
-from fedgm.track import lock
+from fedgm.study import decisions, points, sweep_file
+from fedgm.study.runner import Runner
+from fedgm.study.sweep_progress import Results, targets
 from tests.unit.stored_runs import store
 
 ABSENT = 5_000_000  # no process of this machine: above what Linux hands out
@@ -28,9 +28,9 @@ command: ["${program}", +experiment=fedgm, profile=tiny, rounds=30, eval.every=3
 
 
 @pytest.fixture
-def planned(tmp_path) -> plan.SweepPlan:
+def planned(tmp_path) -> points.SweepPlan:
     (tmp_path / "s.yaml").write_text(FILE)
-    return plan.make(file.read(tmp_path / "s.yaml"), [], [0], str(tmp_path / "o"))
+    return points.make(sweep_file.read(tmp_path / "s.yaml"), [], [0], str(tmp_path / "o"))
 
 
 def held_elsewhere(folder, beat: float) -> str:
@@ -82,7 +82,7 @@ def test_a_runner_that_decides_too_late_follows_the_other(planned, monkeypatch):
         store(job, [0.1, 0.1 * number], "paused")
     look = decisions.read
 
-    def look_and_be_overtaken(made: plan.SweepPlan, until: int) -> list[int] | None:
+    def look_and_be_overtaken(made: points.SweepPlan, until: int) -> list[int] | None:
         found = look(made, until)
         if until == 6 and found is None:
             decisions.keep(made, until, [0, 1])

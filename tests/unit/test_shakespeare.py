@@ -6,7 +6,7 @@ import shutil
 import pytest
 from click.testing import CliRunner
 
-from fedgm.cli.group import main
+from fedgm.commands import main
 from fedgm.data import shakespeare
 from fedgm.data.plays import is_joint
 from fedgm.data.tokens import unigram_entropy

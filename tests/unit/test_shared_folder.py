@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fedgm.files import write_atomically
-from fedgm.grid import decisions, file, plan
-from fedgm.track.folder import create
+from fedgm.running.folder import create
+from fedgm.study import decisions, points, sweep_file
 
 FILE = """
 method: grid
@@ -20,9 +20,9 @@ command: ["${program}", profile=tiny, "${args_no_hyphens}"]
 
 
 @pytest.fixture
-def planned(tmp_path) -> plan.SweepPlan:
+def planned(tmp_path) -> points.SweepPlan:
     (tmp_path / "s.yaml").write_text(FILE)
-    return plan.make(file.read(tmp_path / "s.yaml"), [], [0], str(tmp_path / "o"))
+    return points.make(sweep_file.read(tmp_path / "s.yaml"), [], [0], str(tmp_path / "o"))
 
 
 @pytest.fixture
@@ -83,6 +83,6 @@ def test_a_run_folder_that_two_machines_open_at_once_is_writable_for_both(tmp_pa
 
 def test_how_runs_are_tracked_does_not_part_two_runners(planned, tmp_path):
     """The decisions of the rungs are in this folder."""
-    tracked = plan.make(planned.file, ["track.mode=disabled"], [0], str(tmp_path / "o"))
-    other = plan.make(planned.file, ["local.lr=0.02"], [0], str(tmp_path / "o"))
+    tracked = points.make(planned.file, ["track.mode=disabled"], [0], str(tmp_path / "o"))
+    other = points.make(planned.file, ["local.lr=0.02"], [0], str(tmp_path / "o"))
     assert tracked.folder == planned.folder != other.folder

@@ -20,7 +20,7 @@ SMALL = (
 
 
 def federation(**batching) -> Federation:
-    from fedgm.job.assemble import load_federation
+    from fedgm.running.assemble import load_federation
 
     config = validate(compose(SMALL))
     own = load_federation(config)

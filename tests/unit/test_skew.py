@@ -7,13 +7,13 @@ import pytest
 from click.testing import CliRunner
 
 from fedgm import config
-from fedgm.cli import group as cli
+from fedgm.commands import group as cli
 from fedgm.data.federation import PARTITIONS
 from fedgm.data.partition import label_counts
 from fedgm.data.skew import capped, classes, quantity, shards
 from fedgm.draws import generator
 from fedgm.errors import ConfigError
-from fedgm.job import assemble
+from fedgm.running import assemble
 
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 200))
 MAKE = {

@@ -8,9 +8,9 @@ import pytest
 
 from fedgm.draws import generator
 from fedgm.errors import ConfigError
-from fedgm.statistics.budget import best_of, expected_best
-from fedgm.statistics.curve import area, fluctuation, last10, rounds_to, stage
-from fedgm.statistics.interval import LEVEL, Interval, log_ratio, mean_interval, paired, t_cdf, t_quantile
+from fedgm.results.best_of import best_of, expected_best
+from fedgm.results.curve import area, fluctuation, last10, rounds_to, stage
+from fedgm.results.interval import LEVEL, Interval, log_ratio, mean_interval, paired, t_cdf, t_quantile
 
 SIMULATIONS = 1000
 THREE_ERRORS = 3 * math.sqrt(LEVEL * (1 - LEVEL) / SIMULATIONS)

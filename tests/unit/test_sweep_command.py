@@ -6,10 +6,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from fedgm.cli.group import main
+from fedgm.commands import main
 from fedgm.errors import ConfigError, FedGMError
-from fedgm.grid import file, plan, sweep
-from fedgm.track import archive
+from fedgm.results import archive
+from fedgm.study import points, sweep, sweep_file
 from tests.unit.stored_runs import store
 
 FILE = """
@@ -27,8 +27,8 @@ def path(tmp_path) -> Path:
     return tmp_path / "s.yaml"
 
 
-def stored(path: Path, scores=(0.2, 0.4, 0.3), *words: str, seeds=(0,)) -> plan.SweepPlan:
-    made = plan.make(file.read(path), words, seeds, str(path.parent / "o"))
+def stored(path: Path, scores=(0.2, 0.4, 0.3), *words: str, seeds=(0,)) -> points.SweepPlan:
+    made = points.make(sweep_file.read(path), words, seeds, str(path.parent / "o"))
     for job in made.jobs:
         store(job, [scores[job.point]] * job.rounds)
     return made
@@ -103,13 +103,15 @@ def test_overrides_that_fight_the_runner_are_refused(path, word):
 def test_points_that_are_one_run_and_a_metric_that_none_has_are_refused(path):
     path.write_text(FILE.replace("[0.5, 1.0, 2.0]", "[1, 1.0]"))
     with pytest.raises(ConfigError, match="points 0 and 1"):
-        plan.make(file.read(path), [], [0], "o")
+        points.make(sweep_file.read(path), [], [0], "o")
     path.write_text(FILE.replace("test/acc", "test/accuracy"))
     assert "metric: {name: test/acc, goal: maximize}" in typed(path, code=2)
 
 
 def test_a_number_that_yaml_takes_for_a_word_is_the_number_of_hydra(path):
     path.write_text(FILE.replace("[0.5, 1.0, 2.0]", "[5e-1, 2.0]"))
-    points = plan.make(file.read(path), [], [0], "o").jobs
+    first = points.make(sweep_file.read(path), [], [0], "o").jobs
     path.write_text(FILE.replace("[0.5, 1.0, 2.0]", "[0.5, 2.0]"))
-    assert [job.hash for job in points] == [job.hash for job in plan.make(file.read(path), [], [0], "o").jobs]
+    assert [job.hash for job in first] == [
+        job.hash for job in points.make(sweep_file.read(path), [], [0], "o").jobs
+    ]

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from fedgm.grid import display, file, plan
-from fedgm.grid.display import Display, closing
-from fedgm.grid.progress import Results
-from fedgm.grid.ranking import ranking
-from fedgm.grid.runner import Runner
-from fedgm.track.lock import locked
+from fedgm.lock import locked
+from fedgm.study import display, points, sweep_file
+from fedgm.study.display import Display, closing
+from fedgm.study.runner import Runner
+from fedgm.study.sweep_progress import Results
+from fedgm.study.winners import ranking
 from tests.unit.stored_runs import store
 
 FILE = """
@@ -26,9 +26,9 @@ command: ["${program}", +experiment=fedgm, profile=tiny, rounds=30, eval.every=3
 """
 
 
-def planned(folder: Path, text: str = FILE) -> plan.SweepPlan:
+def planned(folder: Path, text: str = FILE) -> points.SweepPlan:
     (folder / "s.yaml").write_text(text)
-    return plan.make(file.read(folder / "s.yaml"), [], [0], str(folder / "o"))
+    return points.make(sweep_file.read(folder / "s.yaml"), [], [0], str(folder / "o"))
 
 
 def screen(terminal: bool) -> Console:
@@ -144,7 +144,7 @@ def test_the_winner_on_other_seeds_is_said_with_each_of_them(twelve):
     winner = ranking(twelve)[0].job
     assert winner.point == 11
     for seed, value in ((1, 0.2), (2, 0.36)):
-        other = plan.Job(
+        other = points.Job(
             11, seed, winner.values, (), winner.folder.with_name(f"seed={seed}"), winner.hash, 30, 3
         )
         store(other, [value] * 10)

@@ -8,10 +8,10 @@ from click.testing import CliRunner
 
 from fedgm.commands.winners import command
 from fedgm.figures.points import best
-from fedgm.grid import file, pictures, plan
-from fedgm.grid.progress import Results, index
-from fedgm.track import archive
-from fedgm.track.record import RunRecord
+from fedgm.results import archive
+from fedgm.results.record import RunRecord
+from fedgm.study import points, sweep_file, sweep_pictures
+from fedgm.study.sweep_progress import Results, index
 from tests.unit.made_records import record
 
 GRID = Path(__file__).parents[2] / "sweeps" / "fedavg_grid.yaml"
@@ -26,13 +26,13 @@ command: ["${program}", +experiment=fedgm, profile=tiny, rounds=30, eval.every=3
 
 
 @pytest.fixture
-def jobs(tmp_path) -> tuple[plan.Job, ...]:
+def jobs(tmp_path) -> tuple[points.Job, ...]:
     return planned(tmp_path).jobs
 
 
-def planned(folder: Path) -> plan.SweepPlan:
+def planned(folder: Path) -> points.SweepPlan:
     (folder / "s.yaml").write_text(FILE)
-    return plan.make(file.read(folder / "s.yaml"), [], [0], str(folder / "o"))
+    return points.make(sweep_file.read(folder / "s.yaml"), [], [0], str(folder / "o"))
 
 
 def without_learning(run: RunRecord) -> RunRecord:
@@ -50,12 +50,12 @@ def test_a_point_that_ended_at_chance_is_marked_as_diverged_and_is_not_the_best(
         record(jobs[4], [0.9] * 2, "diverged"),
     ]
     results = Results(planned(tmp_path), index(runs))
-    points = pictures.points(results)
-    assert [p.status for p in points] == ["finished", *["diverged"] * 2, "paused", "diverged", "waiting"]
-    winner = best(points, "maximize")
+    drawn = sweep_pictures.drawn_points(results)
+    assert [p.status for p in drawn] == ["finished", *["diverged"] * 2, "paused", "diverged", "waiting"]
+    winner = best(drawn, "maximize")
     assert winner is not None
     assert winner.number == 0
-    assert pictures.caption(results).endswith("Divergent by the rule of docs/claims.md: 2.")
+    assert sweep_pictures.caption(results).endswith("Divergent by the rule of docs/claims.md: 2.")
 
 
 def test_a_baseline_that_learned_nothing_is_none(tmp_path, jobs):
@@ -63,12 +63,12 @@ def test_a_baseline_that_learned_nothing_is_none(tmp_path, jobs):
     fedavg = record(replace(jobs[0], hash="other"), [0.5] * 10, algorithm="fedavg")
     for run, drawn in ((fedavg, True), (without_learning(fedavg), False)):
         results = Results(planned(tmp_path), index([*own, run]))
-        names = [path.name for path in pictures.draw(results, tmp_path / "pictures")]
+        names = [path.name for path in sweep_pictures.draw(results, tmp_path / "pictures")]
         assert ("advantage.png" in names) == drawn
 
 
 def test_the_page_of_all_grids_counts_it(tmp_path):
-    jobs = plan.make(file.read(GRID), [], [0], str(tmp_path / "none")).jobs
+    jobs = points.make(sweep_file.read(GRID), [], [0], str(tmp_path / "none")).jobs
     runs = [record(job, [0.3 if job.point < 8 else 0.11] * 12, algorithm="fedavg") for job in jobs]
     runs = [replace(run, facts={**run.facts, "name": "fedgm"}) for run in runs]
     archive.write(tmp_path / "rows" / "fedavg_grid.jsonl", runs)

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from fedgm.errors import ConfigError, FedGMError
-from fedgm.grid import file
-from fedgm.grid.halving import Halving
+from fedgm.study import sweep_file
+from fedgm.study.halving import Halving
 
 ROOT = Path(__file__).parents[2]
 GOOD = {
@@ -29,7 +29,7 @@ def written(folder: Path, **changes) -> Path:
 
 def test_a_grid_is_every_combination_in_the_files_order(tmp_path):
     parameters = {"a": {"values": [1, 2]}, "b": {"values": ["x", "y"]}, "c": {"value": 7}}
-    read = file.read(written(tmp_path, parameters=parameters))
+    read = sweep_file.read(written(tmp_path, parameters=parameters))
     pairs = [(point["a"], point["b"]) for point in read.points]
     assert pairs == [(1, "x"), (1, "y"), (2, "x"), (2, "y")]
     assert all(point["c"] == 7 for point in read.points)
@@ -46,7 +46,7 @@ def test_a_grid_is_every_combination_in_the_files_order(tmp_path):
     ],
 )  # fmt: skip
 def test_our_files_have_the_papers_points(name, points, rungs):
-    read = file.read(ROOT / "sweeps" / f"{name}.yaml")
+    read = sweep_file.read(ROOT / "sweeps" / f"{name}.yaml")
     assert len(read.points) == len({tuple(point.items()) for point in read.points}) == points
     assert (read.halving.rungs(25) if read.halving else None) == rungs
 
@@ -103,12 +103,12 @@ def test_our_files_have_the_papers_points(name, points, rungs):
 )
 def test_a_bad_file_is_refused_with_the_key_and_what_to_write(tmp_path, changes, message):
     with pytest.raises(ConfigError, match=message):
-        file.read(written(tmp_path, **changes))
+        sweep_file.read(written(tmp_path, **changes))
 
 
 def test_what_wandbs_server_alone_reads_of_a_metric_is_no_typo(tmp_path):
     metric = {"name": "test/loss", "target": 0.5, "impute": "worst"}
-    read = file.read(written(tmp_path, metric=metric))
+    read = sweep_file.read(written(tmp_path, metric=metric))
     assert (read.metric, read.goal) == ("test/loss", "minimize")
 
 
@@ -116,7 +116,7 @@ def test_what_wandbs_server_alone_reads_of_a_metric_is_no_typo(tmp_path):
 def test_what_is_no_sweep_file_is_refused(tmp_path, text):
     (tmp_path / "s.yaml").write_text(text)
     with pytest.raises(FedGMError, match=r"s\.yaml"):
-        file.read(tmp_path / "s.yaml")
+        sweep_file.read(tmp_path / "s.yaml")
 
 
 def test_random_points_follow_from_the_file_alone_and_keep_their_ranges(tmp_path):
@@ -126,8 +126,8 @@ def test_random_points_follow_from_the_file_alone_and_keep_their_ranges(tmp_path
         "q": {"distribution": "q_uniform", "min": 0.0, "max": 1.0, "q": 0.25},
     }  # fmt: skip
     path = written(tmp_path, method="random", parameters=parameters, run_cap=200)
-    points = file.read(path).points
-    assert points == file.read(path).points
+    points = sweep_file.read(path).points
+    assert points == sweep_file.read(path).points
     assert len(points) == 200
     assert all(0.5 <= p["a"] <= 5 and p["b"] in "xy" and 0.001 <= p["l"] <= 1 for p in points)
     assert {p["n"] for p in points} == {1, 2, 3}

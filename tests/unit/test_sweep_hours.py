@@ -8,11 +8,11 @@ from statistics import median
 import pytest
 from click.testing import CliRunner
 
-from fedgm.cli.group import main
-from fedgm.grid import file, hours, plan
-from fedgm.grid.hours import expected_hours, rounds_left
-from fedgm.grid.progress import Results, index, targets
-from fedgm.track import rows
+from fedgm.commands import main
+from fedgm.results import rows
+from fedgm.study import hours, points, sweep_file
+from fedgm.study.hours import expected_hours, rounds_left
+from fedgm.study.sweep_progress import Results, index, targets
 from tests.unit.made_records import record
 from tests.unit.stored_runs import store
 
@@ -32,12 +32,12 @@ SMALL = (
 )  # fmt: skip
 
 
-def planned(folder: Path, text: str = FILE, seeds=(0,), words=()) -> plan.SweepPlan:
+def planned(folder: Path, text: str = FILE, seeds=(0,), words=()) -> points.SweepPlan:
     (folder / "s.yaml").write_text(text)
-    return plan.make(file.read(folder / "s.yaml"), words, seeds, str(folder / "o"))
+    return points.make(sweep_file.read(folder / "s.yaml"), words, seeds, str(folder / "o"))
 
 
-def timed(job: plan.Job, rounds: int, seconds: float, evaluation: float, status: str = "paused") -> None:
+def timed(job: points.Job, rounds: int, seconds: float, evaluation: float, status: str = "paused") -> None:
     """A run folder whose rounds took ``seconds`` each, its evaluations ``evaluation``."""
     store(job, [0.3] * (rounds // job.eval_every), status, done=rounds)
     lines = [json.loads(line) for line in (job.folder / "metrics.jsonl").read_text().splitlines()]
@@ -113,7 +113,7 @@ def test_the_first_rounds_are_run_up_to_an_evaluation(tmp_path, monkeypatch):
     seen: list[rows.Row] = []
     real = hours._seconds
 
-    def watched(folder: Path, job: plan.Job) -> list[float]:
+    def watched(folder: Path, job: points.Job) -> list[float]:
         seen.extend(rows.read(folder / "metrics.jsonl"))
         return real(folder, job)
 

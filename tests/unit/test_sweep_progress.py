@@ -10,16 +10,16 @@ import yaml
 from rich.console import Console
 
 from fedgm import config, load_runs
+from fedgm.config.identity import identity
 from fedgm.errors import ConfigError, FedGMError
-from fedgm.grid import file, plan
-from fedgm.grid.pictures import caption, points
-from fedgm.grid.progress import Results, index, targets
-from fedgm.grid.ranking import at_budget, entry, other_seeds, ranking, write_best
-from fedgm.grid.sweep import Sweep
-from fedgm.runs.find import find
-from fedgm.track import archive, record
-from fedgm.track.folder import locate
-from fedgm.track.identity import identity
+from fedgm.results import archive, record
+from fedgm.results.find import find
+from fedgm.running.folder import locate
+from fedgm.study import points, sweep_file
+from fedgm.study.sweep import Sweep
+from fedgm.study.sweep_pictures import caption, drawn_points
+from fedgm.study.sweep_progress import Results, index, targets
+from fedgm.study.winners import at_budget, entry, other_seeds, ranking, write_best
 from tests.unit.made_records import record as made
 from tests.unit.stored_runs import store
 
@@ -36,9 +36,9 @@ command: ["${program}", +experiment=fedgm, profile=tiny, rounds=30, eval.every=3
 
 
 @pytest.fixture
-def planned(tmp_path) -> plan.SweepPlan:
+def planned(tmp_path) -> points.SweepPlan:
     (tmp_path / "s.yaml").write_text(FILE)
-    return plan.make(file.read(tmp_path / "s.yaml"), [], [0], str(tmp_path / "o"))
+    return points.make(sweep_file.read(tmp_path / "s.yaml"), [], [0], str(tmp_path / "o"))
 
 
 def test_a_job_is_what_hydra_composes_from_its_words(planned):
@@ -52,7 +52,7 @@ def test_a_job_is_what_hydra_composes_from_its_words(planned):
     "name", sorted(p.stem for p in (ROOT / "sweeps").glob("*.yaml") if "bayes" not in p.stem)
 )
 def test_a_point_of_every_file_is_what_hydra_composes(name):
-    made = plan.make(file.read(ROOT / "sweeps" / f"{name}.yaml"), [], [3], "o")
+    made = points.make(sweep_file.read(ROOT / "sweeps" / f"{name}.yaml"), [], [3], "o")
     job = made.jobs[-1]
     cfg = config.compose(list(job.overrides))
     assert identity(cfg) == job.hash
@@ -67,21 +67,21 @@ def test_bad_parameters_are_refused_with_the_near_key(tmp_path):
     ):
         (tmp_path / "s.yaml").write_text(FILE.replace("algorithm.beta", key))
         with pytest.raises(ConfigError, match=message):
-            plan.make(file.read(tmp_path / "s.yaml"), [], [0], "o")
+            points.make(sweep_file.read(tmp_path / "s.yaml"), [], [0], "o")
     (tmp_path / "s.yaml").write_text(
         FILE.replace("[0.7, 0.9]", "[high, 0.9]").replace("algorithm.beta", "clients.count")
     )
     with pytest.raises(ConfigError, match=r"parameters\.clients\.count=high"):
-        plan.make(file.read(tmp_path / "s.yaml"), [], [0], "o")
+        points.make(sweep_file.read(tmp_path / "s.yaml"), [], [0], "o")
     (tmp_path / "s.yaml").write_text(FILE.replace("+experiment=fedgm", "+experiment=fedgn"))
     with pytest.raises(ConfigError, match="fedgn"):
-        plan.make(file.read(tmp_path / "s.yaml"), [], [0], "o")
+        points.make(sweep_file.read(tmp_path / "s.yaml"), [], [0], "o")
 
 
 def test_an_override_may_not_fight_the_file(tmp_path):
     (tmp_path / "s.yaml").write_text(FILE)
     with pytest.raises(ConfigError, match=r"algorithm\.eta=3.*the sweep file sets"):
-        plan.make(file.read(tmp_path / "s.yaml"), ["algorithm.eta=3"], [0], "o")
+        points.make(sweep_file.read(tmp_path / "s.yaml"), ["algorithm.eta=3"], [0], "o")
 
 
 # Rungs after 2 and 6 of 10 evaluations: rounds 6 and 18 ---------------------------------------------------
@@ -122,7 +122,7 @@ def test_a_crashed_point_loses_its_rung_and_the_grid_goes_on(planned):
 
 def test_a_file_without_halving_runs_to_the_end(tmp_path):
     (tmp_path / "s.yaml").write_text(FILE.replace("early_terminate", "run_cap: 6 #"))
-    made = plan.make(file.read(tmp_path / "s.yaml"), [], [0, 1], str(tmp_path / "o"))
+    made = points.make(sweep_file.read(tmp_path / "s.yaml"), [], [0, 1], str(tmp_path / "o"))
     assert allowed(Results(made)) == [30] * 12
     assert [job.seed for job in made.jobs[:4]] == [0, 1, 0, 1]
 
@@ -157,7 +157,7 @@ def test_other_seeds_of_the_winner_are_found_but_never_choose(planned):
     winner = ranking(Results(planned))[0]
     for seed, value in ((1, 0.2), (2, 0.4)):
         folder = winner.job.folder.with_name(f"seed={seed}")
-        store(plan.Job(5, seed, winner.job.values, (), folder, winner.job.hash, 30, 3), [value] * 10)
+        store(points.Job(5, seed, winner.job.values, (), folder, winner.job.hash, 30, 3), [value] * 10)
     assert other_seeds(winner, Results(planned)) == pytest.approx({1: 0.2, 2: 0.4})
     assert ranking(Results(planned))[0].job.point == 5
 
@@ -167,7 +167,7 @@ def test_the_best_at_a_smaller_budget_waits_for_all_and_counts_the_diverged(tmp_
     (tmp_path / "s.yaml").write_text(
         FILE.replace("0.5, 1.0, 2.0", etas).replace("early_terminate", "run_cap: 9 #")
     )
-    made = plan.make(file.read(tmp_path / "s.yaml"), [], [0], str(tmp_path / "o"))
+    made = points.make(sweep_file.read(tmp_path / "s.yaml"), [], [0], str(tmp_path / "o"))
     for number, job in enumerate(made.jobs[:11]):
         store(job, [0.2 + 0.01 * number] * 10)
     assert at_budget(Results(made), ranking(Results(made))) is None  # one of twelve is missing
@@ -191,7 +191,7 @@ def test_an_archive_gives_back_what_was_stored_and_counts_as_done(planned, tmp_p
         stored = after[job.key]
         assert (stored.facts, stored.config, stored.evaluations) == (run.facts, run.config, run.evaluations)
         assert stored.evaluations[-1]["total/steps"] == 300  # 30 rounds of 10
-    elsewhere = plan.make(planned.file, [], [0], str(tmp_path / "empty"))
+    elsewhere = points.make(planned.file, [], [0], str(tmp_path / "empty"))
     results = Results(elsewhere, after)
     assert {results.state(job) for job in elsewhere.jobs} == {"finished", "diverged"}
     assert [e.score for e in ranking(results)] == [e.score for e in ranking(Results(planned))]
@@ -271,7 +271,7 @@ def test_a_damaged_run_is_a_failed_cell_of_the_pictures(planned, damage):
     results = Results(planned)
     concluded(results)
     assert (planned.folder / "heatmap.png").exists()
-    assert [p.status for p in points(results)] == ["finished"] * 2 + ["failed"] + ["finished"] * 3
+    assert [p.status for p in drawn_points(results)] == ["finished"] * 2 + ["failed"] + ["finished"] * 3
     assert results.state(planned.jobs[2]) in (planned.folder / "points.csv").read_text().splitlines()[3]
 
 

@@ -6,10 +6,10 @@ import pytest
 import yaml
 
 from fedgm.config import compose
-from fedgm.grid import file, plan
-from fedgm.grid.progress import Results
-from fedgm.grid.ranking import ranking, write_best
-from fedgm.track.identity import identity
+from fedgm.config.identity import identity
+from fedgm.study import points, sweep_file
+from fedgm.study.sweep_progress import Results
+from fedgm.study.winners import ranking, write_best
 from tests.unit.stored_runs import store
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
@@ -20,8 +20,8 @@ SIZES = {
 }  # fmt: skip
 
 
-def planned(name: str, folder: Path, *words: str) -> plan.SweepPlan:
-    return plan.make(file.read(SWEEPS / f"{name}.yaml"), words, [0], str(folder))
+def planned(name: str, folder: Path, *words: str) -> points.SweepPlan:
+    return points.make(sweep_file.read(SWEEPS / f"{name}.yaml"), words, [0], str(folder))
 
 
 SLOW = ("autonomous_fedgm_grid", "delay10_fedavg_grid")

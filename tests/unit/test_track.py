@@ -9,9 +9,9 @@ from functools import cache
 
 import pytest
 
-from fedgm import config
+from fedgm import config, lock
 from fedgm.errors import FedGMError, RunLockedError
-from fedgm.track import folder, lock
+from fedgm.running import folder
 
 
 def composed(*overrides: str):

@@ -10,14 +10,13 @@ from click.testing import CliRunner
 from omegaconf import OmegaConf
 
 from fedgm import config
-from fedgm.cli.group import main
+from fedgm.commands import main
 from fedgm.config.parts import build
 from fedgm.config.trust import require_trusted, trusted_words
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.files import beside, write_atomically
-from fedgm.job import assemble
-from fedgm.track import loggers
-from fedgm.track.lock import locked
+from fedgm.lock import locked
+from fedgm.running import assemble, loggers
 
 EVENT = ("profile=tiny", "participation=event", "clients.count=6", "clients.per_round=3")
 
@@ -46,9 +45,9 @@ def refusal(folder: Path, *trust: str) -> str:
     [
         "pandas.read_pickle", "joblib.load", "os.system", "builtins.eval", "subprocess.run", "numpy.load",
         "torch.load", "torch.hub.load", "torch.utils.cpp_extension.load_inline",
-        "fedgm.files.os.system", "fedgm.job.launch.shutil.rmtree", "torch.nn.modules.module.torch.load",
+        "fedgm.files.os.system", "fedgm.running.one_run.shutil.rmtree", "torch.nn.modules.module.torch.load",
         "torch.optim.optimizer.torch.hub.load", "fedgm", "fedgmx.anything", "torch.nnx.anything",
-        "fedgm.__version__", "fedgm.config.__builtins__.eval", "fedgm.track.record.RunRecord.mean",
+        "fedgm.__version__", "fedgm.config.__builtins__.eval", "fedgm.results.record.RunRecord.mean",
         "torch.nn.Module.apply", "torch.nn.functional", "fedgm.data.npz.KEYS",
         "fedgm..files", "", 7, None, ["os.system"], {"_target_": "os.system"},
     ],
@@ -138,7 +137,7 @@ def test_no_command_runs_what_a_folder_names(tmp_path, command):
 def test_a_function_of_ours_that_makes_no_part_is_not_called(tmp_path):
     precious = tmp_path / "precious"
     precious.mkdir()
-    source = {"_target_": "fedgm.track.checkpoint.discard", "folder": str(precious)}
+    source = {"_target_": "fedgm.running.checkpoint.discard", "folder": str(precious)}
     run = config.validate(config.compose(["profile=tiny"]))
     run.data.source = source
     with pytest.raises(ConfigError, match="it makes no Source: NoneType has no federate"):
@@ -180,7 +179,7 @@ def test_a_damaged_model_is_called_damaged(tmp_path):
     folder = run_with(tmp_path, "data.source.noise", 0.5, "data=synthetic")
     from safetensors.torch import save_file
 
-    from fedgm.diagnosis.constants import estimate_run
+    from fedgm.running.theory_constants import estimate_run
 
     run = config.validate(config.stored(folder))
     for damage in (b"", b"x" * 100):

@@ -8,14 +8,13 @@ from omegaconf import OmegaConf
 
 import fedgm
 from fedgm import config
-from fedgm.cli import group as cli
+from fedgm.commands import group as cli
+from fedgm.commands import sync
 from fedgm.dashboard import serve
 from fedgm.dashboard.collect import Collector
 from fedgm.dashboard.split import splits
 from fedgm.errors import ConfigError, RefusedError
-from fedgm.job import assemble
-from fedgm.runs import sync
-from fedgm.track import wandb_run
+from fedgm.running import assemble, wandb_run
 from tests.dashboard.dashboard_runs import write_run
 
 TINY = ("profile=tiny", "data=synthetic", "clients.count=6")

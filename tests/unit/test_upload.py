@@ -11,7 +11,7 @@ from fedgm.client.store import ClientStore, Kept, MemoryStore
 from fedgm.draws import generator
 from fedgm.errors import ConfigError
 from fedgm.federated.callback import FedGM
-from fedgm.job import assemble
+from fedgm.running import assemble
 from fedgm.upload import Sent
 from tests.unit.federated_run import configured, fit, flat, module_of
 

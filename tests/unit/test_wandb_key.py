@@ -7,8 +7,8 @@ import wandb
 from wandb.sdk.lib import wbauth
 
 from fedgm.errors import ConfigError
-from fedgm.track.wandb_key import has_key
-from fedgm.track.wandb_run import resolve_mode
+from fedgm.running.wandb_key import has_key
+from fedgm.running.wandb_run import resolve_mode
 
 KEY = "f" * 40
 

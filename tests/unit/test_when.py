@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from fedgm.commands.when import command
-from fedgm.grid.plan import Job
-from fedgm.paper.page import marks
-from fedgm.paper.when import (
+from fedgm.study.page import marks
+from fedgm.study.points import Job
+from fedgm.study.when import (
     Regime,
     advantage,
     at_equal_budget,

@@ -1,0 +1,298 @@
+"""One job from configuration to result: find its folder, skip or continue it, record how it ended."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from fedgm.client.store import ClientStore, require_room
+from fedgm.client.weights import FlatWeights
+from fedgm.config import RunConfig
+from fedgm.data.clients import ClientData
+from fedgm.errors import FedGMError
+from fedgm.federated.callback import FedGM
+from fedgm.federated.loop import FederatedLoop, rounds_done
+from fedgm.federated.ranks import World, leading, losing, world
+from fedgm.federated.workers import StopOnSigterm
+from fedgm.files import write_atomically
+from fedgm.lightning import pl
+from fedgm.lock import locked
+from fedgm.results import rows, summary
+from fedgm.running import assemble, checkpoint, facts, fallback, memory, terminal
+from fedgm.running.check import require_sound
+from fedgm.running.folder import create, empty, identity, locate
+from fedgm.running.opening import round_log
+from fedgm.running.pause import PauseAfter
+from fedgm.running.progress import RoundProgress
+from fedgm.running.rates import require_rates_unset
+from fedgm.running.roundlog import RoundLog
+from fedgm.running.wandb_run import in_sweep_agent, resolve_mode
+from fedgm.schedule import Plan
+from fedgm.server import ServerRule
+from fedgm.tasks import TaskModule
+from fedgm.tasks.metric import scoreboard
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Where a run is and how it ended."""
+
+    folder: Path
+    summary: dict[str, Any]
+
+    @property
+    def status(self) -> str:
+        """finished, diverged, paused, failed or stopped."""
+        return self.summary["status"]
+
+
+def execute(
+    cfg: DictConfig,
+    overrides: Sequence[str],
+    console: Console,
+    alone: bool = True,
+    callbacks: Sequence[pl.Callback] = (),
+) -> RunResult:
+    """Run the job, continue it, or report that it is done; ``alone`` is False in a multirun."""
+    config = require_sound(cfg)
+    rule, plan = assemble.build_server(config)
+    require_rates_unset(config, rule, overrides)
+    resolve_mode(config.track.mode)
+    folder = locate(cfg, overrides)
+    board = assemble.scoreboard_of(config)
+    static = facts.facts_of(config, rule, plan, folder, identity(cfg), board)
+    job = UnfinishedRun(config, cfg, rule, plan, folder, static, console, alone, callbacks)
+    others = world()
+    if others is None:
+        return _lead(job)
+    if not alone:
+        raise FedGMError("torchrun and srun start one run: give each run of a multirun or sweep its own")
+    if others.rank > 0:
+        return _follow(job, others)
+    with leading(others):
+        result = _lead(job)
+        others.tell({"summary": result.summary})
+    return result
+
+
+def _follow(job: "UnfinishedRun", others: World) -> RunResult:
+    """What the other processes do: they train where the first one says so, and write nothing."""
+    job.console = Console(quiet=True)
+    word = others.hear()
+    if "train" in word:
+        job.follow(word["train"])
+        word = others.hear()
+    if "failed" in word:
+        raise FedGMError(f"process {others.rank} of {others.size}: the first one failed ({word['failed']})")
+    return RunResult(job.folder, word["summary"])
+
+
+def _lead(job: "UnfinishedRun") -> RunResult:
+    """Find out whether there is something to do, and do it."""
+    config, cfg, folder, static, console = job.config, job.cfg, job.folder, job.static, job.console
+    create(folder, config.checkpoint.sync)
+    with locked(folder):
+        if config.rerun:
+            empty(folder)
+        if summary.is_damaged(folder):
+            note = "summary.json is damaged: the run is continued from its checkpoints, or begun again"
+            console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True)
+        before = summary.own(folder)
+        if before.get("hash", static["hash"]) != static["hash"]:
+            raise FedGMError(f"{folder} holds another run whose hash begins alike. Try another output_dir")
+        if before.get("status") in summary.DONE:
+            summary.require_whole(folder, before)
+            return _skip(config, cfg, folder, before, console)
+        if fallback.is_paused_at(folder, before, config.stop_after or inf):
+            terminal.closing(console, before, folder)
+            return RunResult(folder, before)
+        return job.run(before)
+
+
+@dataclass
+class UnfinishedRun:
+    """An unfinished run and everything that is needed to finish it."""
+
+    config: RunConfig
+    cfg: DictConfig
+    rule: ServerRule
+    plan: Plan
+    folder: Path
+    static: dict[str, Any]
+    console: Console
+    alone: bool
+    callbacks: Sequence[pl.Callback] = ()  # besides those of the configuration
+
+    def run(self, before: dict[str, Any]) -> RunResult:
+        """Train, and record the end whatever it is."""
+        self.log = round_log(self.config, self.cfg, self.folder, self.static["hash"])
+        ended = self.static
+        try:
+            sync, text = self.config.checkpoint.sync, OmegaConf.to_yaml(self.cfg, resolve=True)
+            write_atomically(self.folder / "config.yaml", text, sync)
+            facts.write(self.folder, self.static, "running", sync)
+            ended = self._train(before)
+        except (KeyboardInterrupt, SystemExit):
+            ended = self._give_up("stopped", "interrupted; the same command continues it")
+            terminal.stopped(self.console, ended)
+            raise KeyboardInterrupt from None  # Lightning makes SystemExit of it, which would end a notebook
+        except OSError as error:
+            ended = self._give_up("failed", str(error))
+            if not self.folder.exists():  # the first to notice may be a checkpoint
+                self.log.require_folder()
+            raise FedGMError(
+                f"{self.folder}: {error.strerror or error}. What was computed is kept; free the way "
+                "(space, permissions), then the same command continues the run."
+            ) from error
+        except BaseException as error:
+            ended = self._give_up("failed", f"{type(error).__name__}: {error}".splitlines()[0])
+            raise
+        finally:
+            wanted = ended["status"] == "stopped" and in_sweep_agent()  # by early_terminate
+            self.log.finish(ended, failed=ended["status"] not in summary.WELL and not wanted)
+        terminal.closing(self.console, ended, self.folder)
+        return RunResult(self.folder, ended)
+
+    def _continue_from(self, before: dict[str, Any], history: int, store: ClientStore | None) -> Path | None:
+        """The newest good checkpoint; says what a user should know about continuing."""
+        path, notes = fallback.newest_good(self.folder, history, store)
+        if path is not None:
+            notes.append(f"continuing after round {checkpoint.round_of(path)}")
+            if changed := summary.changes(before, self.static):
+                notes.append(f"warning: begun with another program ({'; '.join(changed)})")
+        for note in notes:
+            self.console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True, markup=False)
+        return path
+
+    def _train(self, before: dict[str, Any]) -> dict[str, Any]:
+        """Assemble and fit, then write model, curves and summary."""
+        config = self.config
+        clients = assemble.load_federation(config)
+        module = assemble.build_module(config, clients.facts)
+        parameters = sum(p.numel() for p in module.parameters())
+        store = self._store(parameters)
+        start = self._continue_from(before, assemble.build_participation(config, clients).history, store)
+        workers = assemble.worker_count(config, self.alone)
+        terminal.headline(self.console, self.static, parameters, workers, self.folder)
+        if others := world():
+            others.tell({"train": str(start) if start else None})
+        trainer, loop, server = self._fit(clients, module, store, start)
+        self.log.require_folder()
+        self.log.ensure_whole()
+        last = min(config.stop_after or config.rounds, config.rounds)
+        if loop.diverged is None and last <= rounds_done(trainer) < config.rounds:
+            return self._conclude("paused", None, loop.initial)
+        if config.eval.point == "average" and loop.diverged is None:  # keep the model that was evaluated
+            weights = FlatWeights(module)
+            x = weights.read()
+            weights.write(x._replace(x=server.average(x.x, config.rounds)))
+        self._save_model(module)
+        early = "a callback stopped it" if rounds_done(trainer) < config.rounds else None
+        status = "diverged" if loop.diverged else "finished"
+        return self._conclude(status, loop.diverged or early, loop.initial)
+
+    def follow(self, start: str | None) -> None:
+        """Train beside the process that keeps the record."""
+        self.log = RoundLog(self.folder / "metrics.jsonl", [], {})
+        clients = assemble.load_federation(self.config)
+        module = assemble.build_module(self.config, clients.facts)
+        store = self._store(sum(p.numel() for p in module.parameters()))
+        self._fit(clients, module, store, Path(start) if start else None)
+
+    def _fit(
+        self, clients: ClientData, module: TaskModule, store: ClientStore | None, start: Path | None
+    ) -> tuple[pl.Trainer, FederatedLoop, FedGM]:
+        """All rounds from ``start``, in this process and in those that share them."""
+        config, workers = self.config, assemble.worker_count(self.config, self.alone)
+        title = f"{self.static['algorithm']} seed {config.seed}"
+        live = self.console.is_terminal and self.alone
+        last = min(config.stop_after or config.rounds, config.rounds)
+        saver = checkpoint.RoundCheckpoint(
+            self.folder / "checkpoints", config.checkpoint.every, config.checkpoint.keep, last, store,
+            config.checkpoint.sync,
+        )  # fmt: skip
+        server = FedGM(self.rule, self.plan)
+        callbacks: list[pl.Callback] = [
+            server,
+            self.log,
+            RoundProgress(self.console, title, live, last, scoreboard(self.static)),
+            PauseAfter(last),
+            StopOnSigterm(),
+            *assemble.build_callbacks(config),
+            *self.callbacks,
+            saver,
+        ]
+        trainer = assemble.build_trainer(config, callbacks, workers, self.log.loggers)
+        with memory.kept(config.trainer.keep_memory), losing(world()):  # the data have been loaded before
+            loop = assemble.fit(config, trainer, module, clients, str(start) if start else None, store)
+        return trainer, loop, server
+
+    def _store(self, parameters: int) -> ClientStore | None:
+        """Where clients keep their states, if the rule has any; says what that will cost."""
+        c = self.config
+        keepers = {
+            c.client["name"]: assemble.build_rule(c).sends,
+            c.upload["name"]: assemble.build_upload(c).keeps,
+            f"local.state={c.local.state}": 2 * (c.local.state == "keep"),  # AdamW; others have fewer
+        }
+        if not (vectors := sum(keepers.values())):
+            return None
+        versions = min(c.checkpoint.every * c.checkpoint.keep + 2, c.rounds)
+        clients = min(c.clients.count, c.rounds * c.clients.per_round)
+        cost = require_room(self.folder, clients, 4 * parameters * vectors, versions)
+        who = ", ".join(name for name, kept in keepers.items() if kept)
+        self.console.print(f"  {who} keeps {cost}", highlight=False)
+        home, kept = self.folder / "checkpoints" / "clients", c.checkpoint
+        return ClientStore(home, kept.every, kept.keep, kept.sync)
+
+    def _save_model(self, module: pl.LightningModule) -> None:
+        """The global model after the last server step, in a format that carries no code."""
+        from safetensors.torch import save
+
+        tensors = {name: tensor.contiguous() for name, tensor in module.state_dict().items()}
+        write_atomically(self.folder / "model.safetensors", save(tensors), self.config.checkpoint.sync)
+
+    def _conclude(self, status: str, reason: str | None, initial: dict[str, float]) -> dict[str, Any]:
+        """Curves, summary, then the checkpoints go: a kill in between only repeats this."""
+        from fedgm.figures import curves  # matplotlib: half a second that no first round should wait for
+
+        own = rows.read(self.folder / "metrics.jsonl")
+        clients = sum(row["cohort/clients"] or 0 for row in own)
+        steps = sum(row["cohort/steps"] or 0 for row in own) / clients if clients else 0.0
+        more: dict[str, Any] = {"initial": initial, "reason": reason, "local_steps": steps}
+        if status in summary.DONE:
+            more["digests"] = summary.digests(self.folder)
+        board = scoreboard(self.static)
+        drawn = {**self.static, **rows.summarise(own, board), **more, "status": status}
+        title = f"{drawn['name']}: {drawn['algorithm']}, {drawn['schedule']} schedule"
+        curves.draw(
+            self.folder / "curves.png", own, self.plan.ends, title, terminal.caption(drawn), board, initial
+        )
+        ended = facts.write(self.folder, self.static, status, self.config.checkpoint.sync, **more)
+        if status in summary.DONE:
+            checkpoint.discard(self.folder / "checkpoints")
+        return ended
+
+    def _give_up(self, status: str, reason: str) -> dict[str, Any]:
+        """Record an end that was not wanted; a full disk may refuse even this and must not hide the cause."""
+        try:
+            return facts.write(self.folder, self.static, status, reason=reason)
+        except OSError:
+            return {**self.static, "status": status, "reason": reason}
+
+
+def _skip(
+    config: RunConfig, cfg: DictConfig, folder: Path, done: dict[str, Any], console: Console
+) -> RunResult:
+    """Report a run that is done; a sweep agent still gets its rows, or its sweep would hold an empty run."""
+    if in_sweep_agent():
+        log = round_log(config, cfg, folder, done["hash"])
+        log.ensure_whole()
+        log.finish(done, failed=False)
+    console.print("already done (rerun=true starts again):", highlight=False)
+    terminal.closing(console, done, folder)
+    return RunResult(folder, done)
