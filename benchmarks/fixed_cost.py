@@ -27,7 +27,7 @@ from benchmarks.page import rows, show, taken
 from benchmarks.processes import pss
 from fedgm.config import compose
 from fedgm.lightning import pl
-from fedgm.running.one_run import execute
+from fedgm.running.start import execute
 
 CASES = [(100, "false"), (100, "true"), (10_000, "false"), (1_000_000, "false"), (1_000_000, "true")]
 WARM = 10

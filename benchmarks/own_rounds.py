@@ -19,7 +19,7 @@ from benchmarks.workload import work
 from fedgm.config import compose
 from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
-from fedgm.running.one_run import execute
+from fedgm.running.start import execute
 
 
 class Told(pl.Callback):

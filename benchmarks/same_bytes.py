@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 
 from fedgm.config import compose
-from fedgm.running.one_run import execute
+from fedgm.running.start import execute
 
 SMALL = [
     "profile=tiny", "data.train_samples=200", "data.test_samples=30", "eval.train_samples=30",

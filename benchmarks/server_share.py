@@ -25,8 +25,8 @@ from fedgm.federated.cohort import CohortTrainer
 from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
 from fedgm.running.checkpoint import RoundCheckpoint
-from fedgm.running.one_run import execute
 from fedgm.running.roundlog import RoundLog
+from fedgm.running.start import execute
 
 RUN = [
     "model=resnet8", "data.resolution=32", "data.train_samples=10000", "data.test_samples=1000",

@@ -22,13 +22,9 @@ def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) 
     from rich.console import Console
 
     from fedgm.config import compose
-    from fedgm.running.check import require_sound
+    from fedgm.running.start import execute
 
-    cfg = compose(overrides)
-    require_sound(cfg)  # before Lightning is imported
-    from fedgm.running.one_run import execute
-
-    return execute(cfg, list(overrides), Console(), callbacks=callbacks)
+    return execute(compose(overrides), list(overrides), Console(), callbacks=callbacks)
 
 
 def sweep(

@@ -117,10 +117,10 @@ def draw_split(overrides: tuple[str, ...], out: str) -> Any:
     from fedgm.data.federation import Federation
     from fedgm.errors import require
     from fedgm.figures.partition import draw_partition
-    from fedgm.running.assemble import load_federation
+    from fedgm.running.parts import load_clients
 
     run = validate(compose(overrides))
-    clients, d = load_federation(run), run.data
+    clients, d = load_clients(run), run.data
     images = isinstance(clients, Federation)
     require(images, "data", d.name, "images: only they are split by label", "fedgm data --show data=cifar10")
     assert isinstance(clients, Federation)

@@ -55,7 +55,7 @@ def command(
     from rich.console import Console
 
     from fedgm.config import compose, validate
-    from fedgm.running.theory_setting import covered_setting, reports
+    from fedgm.running.diagnosis import covered_setting, reports
     from fedgm.theory import render
 
     ready()
@@ -91,7 +91,7 @@ def _stored(folder: Path, words: tuple[str, ...]) -> "RunConfig":
 def _measured(console: Any, config: "RunConfig", folder: Path, clients: int) -> "Problem":
     """Constants measured at a run's final model."""
     from fedgm.results import summary
-    from fedgm.running.theory_constants import estimate_run
+    from fedgm.running.diagnosis import estimate_run
 
     with _progress(console) as tell:
         found, measured = estimate_run(config, folder, clients, tell)

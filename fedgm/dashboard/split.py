@@ -41,10 +41,10 @@ def _table(folder: Path, trust: Sequence[str]) -> dict[str, Any]:
     from fedgm.config import reopened
     from fedgm.data.federation import Federation
     from fedgm.data.partition import label_counts
-    from fedgm.running.assemble import load_federation
+    from fedgm.running.parts import load_clients
 
     config = reopened(folder, trust)
-    clients = load_federation(config)
+    clients = load_clients(config)
     if not isinstance(clients, Federation):
         raise RefusedError(f"data={config.data.name} has no labels to draw")
     d, images = config.data, clients.images

@@ -10,17 +10,15 @@ from fedgm.config import RunConfig
 from fedgm.config.winners import origin
 from fedgm.files import write_json
 from fedgm.results import rows
-from fedgm.schedule import Plan
-from fedgm.server import ServerRule
-from fedgm.tasks.metric import Scoreboard, scoreboard
+from fedgm.running.parts import Parts
+from fedgm.tasks.metric import scoreboard
 
 PACKAGES = ("fedgm", "torch", "pytorch-lightning", "hydra-core", "wandb", "numpy")
 
 
-def facts_of(
-    config: RunConfig, rule: ServerRule, plan: Plan, folder: Path, mark: str, board: Scoreboard
-) -> dict[str, Any]:
+def facts_of(config: RunConfig, parts: Parts, folder: Path, mark: str) -> dict[str, Any]:
     """All that is known before the first round."""
+    rule, plan, board = parts.engine.rule, parts.engine.plan, parts.board
     return {
         "status": "running",
         "name": config.name,

@@ -4,16 +4,20 @@ import inspect
 import re
 import shutil
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fedgm.config import TrackConfig
+from omegaconf import DictConfig, OmegaConf
+
+from fedgm.clock import wall
+from fedgm.config import RunConfig, TrackConfig
 from fedgm.config.parts import build, target_of
 from fedgm.errors import ClashError, require
 from fedgm.federated.events import StageEnd
 from fedgm.lightning import Logger, rank_zero_only
-from fedgm.running.wandb_run import WandbRecord
+from fedgm.running.roundlog import RoundLog
+from fedgm.running.wandb_run import WandbRecord, resolve_mode
 
 TAKEN = ("checkpoints", "wandb")  # folders of a run that are not loggers'
 
@@ -76,7 +80,7 @@ class WandbLogger(Logger):
 
 
 def build_loggers(track: TrackConfig, folder: Path) -> list[Logger]:
-    """The loggers of ``track.loggers``, each with a folder of its own that every start writes whole."""
+    """The loggers of ``track.loggers``, each with a folder of its own; nothing is opened yet."""
     for name in track.loggers:  # its folder is emptied: it must be its own
         plain = re.fullmatch(r"[A-Za-z_][\w-]*", name) and name not in TAKEN
         allowed = f"a plain word other than {', '.join(TAKEN)}"
@@ -84,9 +88,14 @@ def build_loggers(track: TrackConfig, folder: Path) -> list[Logger]:
     return [_build(name, node, folder / name) for name, node in track.loggers.items()]
 
 
+def empty_folders(track: TrackConfig, folder: Path) -> None:
+    """Before loggers are opened: all stored rows are replayed into them."""
+    for name in track.loggers:
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
 def _build(name: str, node: Mapping[str, Any], home: Path) -> Logger:
     key = f"track.loggers.{name}"
-    shutil.rmtree(home, ignore_errors=True)  # the stored rows are replayed into it
     try:
         return build(node, key, kind=Logger, **_place(node, key, home))
     except ModuleNotFoundError as error:
@@ -98,3 +107,17 @@ def _place(node: Mapping[str, Any], key: str, home: Path) -> dict[str, str]:
     """The folder, for a logger with ``save_dir``: Lightning's own word, and no type tells it apart."""
     asked = "save_dir" in inspect.signature(target_of(node, key)).parameters
     return {"save_dir": str(home)} if asked and "save_dir" not in node else {}
+
+
+def round_log(
+    config: RunConfig, cfg: DictConfig, folder: Path, mark: str, loggers: Sequence[Logger]
+) -> RoundLog:
+    """The record of a run, with W&B first among its loggers."""
+    values: Any = OmegaConf.to_container(cfg, resolve=True)
+    again = f"-{int(wall())}" if config.rerun else ""  # W&B keeps the run that is done again under its id
+    run_id = f"{mark[:16]}-{config.seed}{again}"
+    empty_folders(config.track, folder)
+    every = list(loggers)
+    if resolve_mode(config.track.mode) != "disabled":
+        every.insert(0, WandbLogger(lambda: WandbRecord(config.track, folder, run_id, values)))
+    return RoundLog(folder / "metrics.jsonl", every, values, config.checkpoint.sync)

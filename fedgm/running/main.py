@@ -1,8 +1,12 @@
 """The Hydra entry point behind ``run.py`` and ``fedgm run``."""
 
 import os
+import re
 import sys
 import traceback
+from argparse import ArgumentError
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import hydra
@@ -15,8 +19,6 @@ from omegaconf.errors import OmegaConfBaseException
 from fedgm import config
 from fedgm.config.refusals import ERRORS
 from fedgm.errors import FedGMError, RefusedError, RunLockedError
-from fedgm.running.hydra_options import require_options
-from fedgm.starting import ready
 
 FULL = "HYDRA_FULL_ERROR"  # set by a user: Hydra's own traceback
 
@@ -25,8 +27,12 @@ def task(cfg: DictConfig) -> dict[str, Any]:
     """One job. Alone it ends the process with a message; in a multirun it reports and lets others run."""
     hydra_config = HydraConfig.get()
     alone = hydra_config.mode != RunMode.MULTIRUN
+    from rich.console import Console
+
+    from fedgm.running.start import execute
+
     try:
-        result = _execute(cfg, list(hydra_config.overrides.task), alone)
+        result = execute(cfg, list(hydra_config.overrides.task), Console(), alone)
     except FedGMError as error:
         print(f"error: {error}", file=sys.stderr)
         if alone:
@@ -52,19 +58,6 @@ def task(cfg: DictConfig) -> dict[str, Any]:
         "metric": board.headline.replace("/", " "),
         "shown": board.show(board.headline, final),
     }
-
-
-def _execute(cfg: DictConfig, words: list[str], alone: bool) -> Any:
-    """Look at the configuration first: what is wrong in it need not wait for Lightning to be imported."""
-    from fedgm.running.check import require_sound
-
-    require_sound(cfg)
-    from rich.console import Console
-
-    from fedgm.running.one_run import execute
-
-    ready()
-    return execute(cfg, words, Console(), alone)
 
 
 def _end(error: FedGMError) -> str:
@@ -107,3 +100,22 @@ def _is_refusal(error: Exception) -> bool:
     while last is not None and last.tb_next is not None:
         last = last.tb_next
     return last is not None and str(last.tb_frame.f_globals.get("__name__", "")).startswith("hydra.")
+
+
+def require_options(words: Sequence[str]) -> None:
+    """Refuse an option that Hydra does not have, and name the near one."""
+    from hydra._internal.utils import get_args_parser
+
+    parser = get_args_parser()
+    parser.exit_on_error = False
+    known = re.findall(r"--[a-z-]+", parser.format_usage())
+    try:
+        unknown = parser.parse_known_args(list(words))[1]
+    except ArgumentError as error:
+        raise RefusedError(f"{error}. Try --hydra-help, which lists all options") from None
+    for word in unknown:
+        name = word.partition("=")[0]
+        if not name.startswith("-"):
+            raise RefusedError(f"{word}: expected all key=value words side by side. Try options behind them")
+        meant = get_close_matches(name, known, n=1) or ["--hydra-help, which lists all options"]
+        raise RefusedError(f"{name}: expected one of {', '.join(known)}. Try {meant[0]}")

@@ -9,7 +9,8 @@ from torch import Tensor
 from fedgm.config import RunConfig, reopened
 from fedgm.errors import FedGMError, RefusedError
 from fedgm.lightning import pl
-from fedgm.running import assemble
+from fedgm.running.parts import load_clients, task_class
+from fedgm.running.trainer import build_module
 
 NEEDED, GUESS = "num_classes", 10  # the stored weights say how many there are
 
@@ -28,9 +29,9 @@ def load_model(run: str | Path, trust: Sequence[str] = ()) -> pl.LightningModule
     stored = reopened(folder, trust)
     try:
         tensors = load_file(weights)
-        module = assemble.build_module(stored, _facts(stored))
+        module = build_module(stored, _facts(stored))
         if (classes := _classes(module.state_dict(), tensors)) is not None:
-            module = assemble.build_module(stored, {NEEDED: classes})
+            module = build_module(stored, {NEEDED: classes})
         module.load_state_dict(tensors)
     except (OSError, KeyError, IndexError, RuntimeError, SafetensorError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
@@ -41,9 +42,9 @@ def load_model(run: str | Path, trust: Sequence[str] = ()) -> pl.LightningModule
 
 def _facts(stored: RunConfig) -> Mapping[str, Any]:
     """What the data decides of the model; a classifier's data need not be loaded for it."""
-    if assemble.task_class(stored).model_needs == (NEEDED,):
+    if task_class(stored).model_needs == (NEEDED,):
         return {NEEDED: GUESS}
-    return assemble.load_federation(stored).facts
+    return load_clients(stored).facts
 
 
 def _classes(guessed: Mapping[str, Tensor], stored: Mapping[str, Tensor]) -> int | None:

@@ -1,4 +1,4 @@
-"""One job from configuration to result: find its folder, skip or continue it, record how it ended."""
+"""A run in its folder: skip it, continue it or begin it, and record how it ended."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,19 +22,15 @@ from fedgm.files import write_atomically
 from fedgm.lightning import pl
 from fedgm.lock import locked
 from fedgm.results import rows, summary
-from fedgm.running import assemble, checkpoint, facts, fallback, memory, terminal
-from fedgm.running.check import require_sound
-from fedgm.running.folder import create, empty, identity, locate
-from fedgm.running.opening import round_log
-from fedgm.running.pause import PauseAfter
+from fedgm.running import checkpoint, facts, fallback, memory, terminal
+from fedgm.running.folder import create, empty
+from fedgm.running.loggers import round_log
+from fedgm.running.parts import Parts
 from fedgm.running.progress import RoundProgress
-from fedgm.running.rates import require_rates_unset
 from fedgm.running.roundlog import RoundLog
+from fedgm.running.trainer import PauseAfter, build_module, build_trainer, fit, worker_count
 from fedgm.running.wandb_run import in_sweep_agent, resolve_mode
-from fedgm.schedule import Plan
-from fedgm.server import ServerRule
 from fedgm.tasks import TaskModule
-from fedgm.tasks.metric import scoreboard
 
 
 @dataclass(frozen=True)
@@ -50,86 +46,84 @@ class RunResult:
         return self.summary["status"]
 
 
-def execute(
-    cfg: DictConfig,
-    overrides: Sequence[str],
-    console: Console,
-    alone: bool = True,
-    callbacks: Sequence[pl.Callback] = (),
-) -> RunResult:
-    """Run the job, continue it, or report that it is done; ``alone`` is False in a multirun."""
-    config = require_sound(cfg)
-    rule, plan = assemble.build_server(config)
-    require_rates_unset(config, rule, overrides)
-    resolve_mode(config.track.mode)
-    folder = locate(cfg, overrides)
-    board = assemble.scoreboard_of(config)
-    static = facts.facts_of(config, rule, plan, folder, identity(cfg), board)
-    job = UnfinishedRun(config, cfg, rule, plan, folder, static, console, alone, callbacks)
-    others = world()
-    if others is None:
-        return _lead(job)
-    if not alone:
-        raise FedGMError("torchrun and srun start one run: give each run of a multirun or sweep its own")
-    if others.rank > 0:
-        return _follow(job, others)
-    with leading(others):
-        result = _lead(job)
-        others.tell({"summary": result.summary})
-    return result
+class OneRun:
+    """A run and everything that is needed to finish it."""
 
+    def __init__(
+        self, config: RunConfig, cfg: DictConfig, parts: Parts, folder: Path, mark: str, console: Console,
+        alone: bool, callbacks: Sequence[pl.Callback] = (),
+    ) -> None:  # fmt: skip
+        self.config, self.cfg, self.parts, self.folder, self.console = config, cfg, parts, folder, console
+        self.alone, self.callbacks = alone, callbacks  # besides those of the configuration
+        resolve_mode(config.track.mode)
+        self.static = facts.facts_of(config, parts, folder, mark)
+        self.last = min(config.stop_after or config.rounds, config.rounds)
 
-def _follow(job: "UnfinishedRun", others: World) -> RunResult:
-    """What the other processes do: they train where the first one says so, and write nothing."""
-    job.console = Console(quiet=True)
-    word = others.hear()
-    if "train" in word:
-        job.follow(word["train"])
+    def result(self) -> RunResult:
+        """What the run comes to; of processes that torchrun or srun has started, the first one decides."""
+        others = world()
+        if others is None:
+            return self._lead()
+        if not self.alone:
+            raise FedGMError("torchrun and srun start one run: give each run of a multirun or sweep its own")
+        if others.rank > 0:
+            return self._follow(others)
+        with leading(others):
+            result = self._lead()
+            others.tell({"summary": result.summary})
+        return result
+
+    def _follow(self, others: World) -> RunResult:
+        """What the other processes do: they train where the first one says so, and write nothing."""
+        self.console = Console(quiet=True)
         word = others.hear()
-    if "failed" in word:
-        raise FedGMError(f"process {others.rank} of {others.size}: the first one failed ({word['failed']})")
-    return RunResult(job.folder, word["summary"])
+        if "train" in word:
+            self.log = RoundLog(self.folder / "metrics.jsonl", [], {})
+            clients, module, store = self._load()
+            self._fit(clients, module, store, Path(word["train"]) if word["train"] else None)
+            word = others.hear()
+        if "failed" in word:
+            reason = word["failed"]
+            raise FedGMError(f"process {others.rank} of {others.size}: the first one failed ({reason})")
+        return RunResult(self.folder, word["summary"])
 
+    def _lead(self) -> RunResult:
+        """Find out whether there is something to do, and do it."""
+        config, folder, mark = self.config, self.folder, self.static["hash"]
+        create(folder, config.checkpoint.sync)
+        with locked(folder):
+            if config.rerun:
+                empty(folder)
+            if summary.is_damaged(folder):
+                self._warn(
+                    "summary.json is damaged: the run is continued from its checkpoints, or begun again"
+                )
+            before = summary.own(folder)
+            if before.get("hash", mark) != mark:
+                raise FedGMError(
+                    f"{folder} holds another run whose hash begins alike. Try another output_dir"
+                )
+            if before.get("status") in summary.DONE:
+                summary.require_whole(folder, before)
+                return self._skip(before)
+            if fallback.is_paused_at(folder, before, config.stop_after or inf):
+                terminal.closing(self.console, before, folder)
+                return RunResult(folder, before)
+            return self._run(before)
 
-def _lead(job: "UnfinishedRun") -> RunResult:
-    """Find out whether there is something to do, and do it."""
-    config, cfg, folder, static, console = job.config, job.cfg, job.folder, job.static, job.console
-    create(folder, config.checkpoint.sync)
-    with locked(folder):
-        if config.rerun:
-            empty(folder)
-        if summary.is_damaged(folder):
-            note = "summary.json is damaged: the run is continued from its checkpoints, or begun again"
-            console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True)
-        before = summary.own(folder)
-        if before.get("hash", static["hash"]) != static["hash"]:
-            raise FedGMError(f"{folder} holds another run whose hash begins alike. Try another output_dir")
-        if before.get("status") in summary.DONE:
-            summary.require_whole(folder, before)
-            return _skip(config, cfg, folder, before, console)
-        if fallback.is_paused_at(folder, before, config.stop_after or inf):
-            terminal.closing(console, before, folder)
-            return RunResult(folder, before)
-        return job.run(before)
+    def _skip(self, done: dict[str, Any]) -> RunResult:
+        """Report a run that is done; a sweep agent still gets its rows, or its sweep would hold no rows."""
+        if in_sweep_agent():
+            log = round_log(self.config, self.cfg, self.folder, done["hash"], self.parts.loggers)
+            log.ensure_whole()
+            log.finish(done, failed=False)
+        self.console.print("already done (rerun=true starts again):", highlight=False)
+        terminal.closing(self.console, done, self.folder)
+        return RunResult(self.folder, done)
 
-
-@dataclass
-class UnfinishedRun:
-    """An unfinished run and everything that is needed to finish it."""
-
-    config: RunConfig
-    cfg: DictConfig
-    rule: ServerRule
-    plan: Plan
-    folder: Path
-    static: dict[str, Any]
-    console: Console
-    alone: bool
-    callbacks: Sequence[pl.Callback] = ()  # besides those of the configuration
-
-    def run(self, before: dict[str, Any]) -> RunResult:
+    def _run(self, before: dict[str, Any]) -> RunResult:
         """Train, and record the end whatever it is."""
-        self.log = round_log(self.config, self.cfg, self.folder, self.static["hash"])
+        self.log = round_log(self.config, self.cfg, self.folder, self.static["hash"], self.parts.loggers)
         ended = self.static
         try:
             sync, text = self.config.checkpoint.sync, OmegaConf.to_yaml(self.cfg, resolve=True)
@@ -157,86 +151,83 @@ class UnfinishedRun:
         terminal.closing(self.console, ended, self.folder)
         return RunResult(self.folder, ended)
 
-    def _continue_from(self, before: dict[str, Any], history: int, store: ClientStore | None) -> Path | None:
-        """The newest good checkpoint; says what a user should know about continuing."""
-        path, notes = fallback.newest_good(self.folder, history, store)
-        if path is not None:
-            notes.append(f"continuing after round {checkpoint.round_of(path)}")
-            if changed := summary.changes(before, self.static):
-                notes.append(f"warning: begun with another program ({'; '.join(changed)})")
-        for note in notes:
-            self.console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True, markup=False)
-        return path
-
     def _train(self, before: dict[str, Any]) -> dict[str, Any]:
-        """Assemble and fit, then write model, curves and summary."""
+        """Load and fit, then write model, curves and summary."""
         config = self.config
-        clients = assemble.load_federation(config)
-        module = assemble.build_module(config, clients.facts)
+        clients, module, store = self._load()
+        start = self._continue_from(before, store)
         parameters = sum(p.numel() for p in module.parameters())
-        store = self._store(parameters)
-        start = self._continue_from(before, assemble.build_participation(config, clients).history, store)
-        workers = assemble.worker_count(config, self.alone)
+        workers = worker_count(config, self.alone)
         terminal.headline(self.console, self.static, parameters, workers, self.folder)
         if others := world():
             others.tell({"train": str(start) if start else None})
-        trainer, loop, server = self._fit(clients, module, store, start)
+        trainer, loop = self._fit(clients, module, store, start)
         self.log.require_folder()
         self.log.ensure_whole()
-        last = min(config.stop_after or config.rounds, config.rounds)
-        if loop.diverged is None and last <= rounds_done(trainer) < config.rounds:
+        if loop.diverged is None and self.last <= rounds_done(trainer) < config.rounds:
             return self._conclude("paused", None, loop.initial)
         if config.eval.point == "average" and loop.diverged is None:  # keep the model that was evaluated
             weights = FlatWeights(module)
             x = weights.read()
-            weights.write(x._replace(x=server.average(x.x, config.rounds)))
+            weights.write(x._replace(x=self.parts.engine.average(x.x, config.rounds)))
         self._save_model(module)
         early = "a callback stopped it" if rounds_done(trainer) < config.rounds else None
         status = "diverged" if loop.diverged else "finished"
         return self._conclude(status, loop.diverged or early, loop.initial)
 
-    def follow(self, start: str | None) -> None:
-        """Train beside the process that keeps the record."""
-        self.log = RoundLog(self.folder / "metrics.jsonl", [], {})
-        clients = assemble.load_federation(self.config)
-        module = assemble.build_module(self.config, clients.facts)
-        store = self._store(sum(p.numel() for p in module.parameters()))
-        self._fit(clients, module, store, Path(start) if start else None)
+    def _load(self) -> tuple[ClientData, TaskModule, ClientStore | None]:
+        """Data, the module that they decide, and where clients keep their states, if any do."""
+        clients = self.parts.load(self.config)
+        module = build_module(self.config, clients.facts)
+        return clients, module, self._store(sum(p.numel() for p in module.parameters()))
+
+    def _continue_from(self, before: dict[str, Any], store: ClientStore | None) -> Path | None:
+        """The newest good checkpoint; says what a user should know about continuing."""
+        path, notes = fallback.newest_good(self.folder, self.parts.participation.history, store)
+        if path is not None:
+            notes.append(f"continuing after round {checkpoint.round_of(path)}")
+            if changed := summary.changes(before, self.static):
+                notes.append(f"warning: begun with another program ({'; '.join(changed)})")
+        for note in notes:
+            self._warn(note)
+        return path
+
+    def _warn(self, note: str) -> None:
+        self.console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True, markup=False)
 
     def _fit(
         self, clients: ClientData, module: TaskModule, store: ClientStore | None, start: Path | None
-    ) -> tuple[pl.Trainer, FederatedLoop, FedGM]:
+    ) -> tuple[pl.Trainer, FederatedLoop]:
         """All rounds from ``start``, in this process and in those that share them."""
-        config, workers = self.config, assemble.worker_count(self.config, self.alone)
+        config, workers = self.config, worker_count(self.config, self.alone)
         title = f"{self.static['algorithm']} seed {config.seed}"
         live = self.console.is_terminal and self.alone
-        last = min(config.stop_after or config.rounds, config.rounds)
         saver = checkpoint.RoundCheckpoint(
-            self.folder / "checkpoints", config.checkpoint.every, config.checkpoint.keep, last, store,
+            self.folder / "checkpoints", config.checkpoint.every, config.checkpoint.keep, self.last, store,
             config.checkpoint.sync,
         )  # fmt: skip
-        server = FedGM(self.rule, self.plan)
         callbacks: list[pl.Callback] = [
-            server,
+            FedGM(self.parts.engine),
             self.log,
-            RoundProgress(self.console, title, live, last, scoreboard(self.static)),
-            PauseAfter(last),
+            RoundProgress(self.console, title, live, self.last, self.parts.board),
+            PauseAfter(self.last),
             StopOnSigterm(),
-            *assemble.build_callbacks(config),
+            *self.parts.callbacks,
             *self.callbacks,
             saver,
         ]
-        trainer = assemble.build_trainer(config, callbacks, workers, self.log.loggers)
+        trainer = build_trainer(config, callbacks, workers, self.log.loggers)
         with memory.kept(config.trainer.keep_memory), losing(world()):  # the data have been loaded before
-            loop = assemble.fit(config, trainer, module, clients, str(start) if start else None, store)
-        return trainer, loop, server
+            return trainer, fit(
+                config, self.parts, trainer, module, clients, str(start) if start else None, store
+            )
 
     def _store(self, parameters: int) -> ClientStore | None:
         """Where clients keep their states, if the rule has any; says what that will cost."""
-        c = self.config
+        c, parts = self.config, self.parts
         keepers = {
-            c.client["name"]: assemble.build_rule(c).sends,
-            c.upload["name"]: assemble.build_upload(c).keeps,
+            c.client["name"]: parts.client.sends,
+            c.upload["name"]: parts.upload.keeps,
             f"local.state={c.local.state}": 2 * (c.local.state == "keep"),  # AdamW; others have fewer
         }
         if not (vectors := sum(keepers.values())):
@@ -260,18 +251,17 @@ class UnfinishedRun:
         """Curves, summary, then the checkpoints go: a kill in between only repeats this."""
         from fedgm.figures import curves  # matplotlib: half a second that no first round should wait for
 
-        own = rows.read(self.folder / "metrics.jsonl")
-        clients = sum(row["cohort/clients"] or 0 for row in own)
-        steps = sum(row["cohort/steps"] or 0 for row in own) / clients if clients else 0.0
+        stored = rows.read(self.folder / "metrics.jsonl")
+        clients = sum(row["cohort/clients"] or 0 for row in stored)
+        steps = sum(row["cohort/steps"] or 0 for row in stored) / clients if clients else 0.0
         more: dict[str, Any] = {"initial": initial, "reason": reason, "local_steps": steps}
         if status in summary.DONE:
             more["digests"] = summary.digests(self.folder)
-        board = scoreboard(self.static)
-        drawn = {**self.static, **rows.summarise(own, board), **more, "status": status}
+        board = self.parts.board
+        drawn = {**self.static, **rows.summarise(stored, board), **more, "status": status}
         title = f"{drawn['name']}: {drawn['algorithm']}, {drawn['schedule']} schedule"
-        curves.draw(
-            self.folder / "curves.png", own, self.plan.ends, title, terminal.caption(drawn), board, initial
-        )
+        ends, picture = self.parts.engine.plan.ends, self.folder / "curves.png"
+        curves.draw(picture, stored, ends, title, terminal.caption(drawn), board, initial)
         ended = facts.write(self.folder, self.static, status, self.config.checkpoint.sync, **more)
         if status in summary.DONE:
             checkpoint.discard(self.folder / "checkpoints")
@@ -283,16 +273,3 @@ class UnfinishedRun:
             return facts.write(self.folder, self.static, status, reason=reason)
         except OSError:
             return {**self.static, "status": status, "reason": reason}
-
-
-def _skip(
-    config: RunConfig, cfg: DictConfig, folder: Path, done: dict[str, Any], console: Console
-) -> RunResult:
-    """Report a run that is done; a sweep agent still gets its rows, or its sweep would hold an empty run."""
-    if in_sweep_agent():
-        log = round_log(config, cfg, folder, done["hash"])
-        log.ensure_whole()
-        log.finish(done, failed=False)
-    console.print("already done (rerun=true starts again):", highlight=False)
-    terminal.closing(console, done, folder)
-    return RunResult(folder, done)

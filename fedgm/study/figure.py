@@ -118,7 +118,7 @@ def read(experiment: str, overrides: Sequence[str] = ()) -> PaperFigure:
 
 def _default_panels(cfg: DictConfig) -> list[str]:
     """Training and test of the metric that judges a run."""
-    from fedgm.running.assemble import scoreboard_of  # imports Lightning
+    from fedgm.running.parts import scoreboard_of  # imports Lightning
 
     name = scoreboard_of(validate(cfg)).judge.name
     return [f"train/{name}", f"test/{name}"]

@@ -162,7 +162,7 @@ def _run(overrides: list[str]) -> int:
 
     from fedgm.config import compose
     from fedgm.errors import ConfigError, RunLockedError
-    from fedgm.running.one_run import execute
+    from fedgm.running.start import execute
 
     try:
         execute(compose(overrides), overrides, Console(), alone=False)

@@ -82,7 +82,7 @@ def _diverged(results: Results, until: int) -> set[int]:
 def _first_rounds(plan: SweepPlan) -> float:
     """Seconds of a round with its share of an evaluation, run in a folder that is thrown away."""
     from fedgm.config import compose
-    from fedgm.running.one_run import execute
+    from fedgm.running.start import execute
 
     job = plan.jobs[0]
     until = job.eval_every * -(-LEAST // job.eval_every)  # an evaluation is in it

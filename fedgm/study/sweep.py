@@ -56,15 +56,14 @@ class Sweep:
         import torch
 
         from fedgm.figures import curves
-        from fedgm.running import assemble, one_run
+        from fedgm.running import one_run
+        from fedgm.running.parts import build_parts
 
         del one_run, curves
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # what the runs are forked with
         for cfg in self.plan.configs:
-            config = validate(cfg)
-            assemble.build_server(config)
-            self._require_measured(assemble.scoreboard_of(config).columns)
+            self._require_measured(build_parts(validate(cfg)).board.columns)
         torch.set_num_threads(threads)
 
     def _require_measured(self, columns: Sequence[str]) -> None:

@@ -11,12 +11,15 @@ from torch.nn import functional as F
 from fedgm import config
 from fedgm.client.store import ClientStore
 from fedgm.config import RunConfig
+from fedgm.config.parts import build
 from fedgm.data.federation import Federation
 from fedgm.draws import derive
 from fedgm.federated.callback import FedGM
 from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
-from fedgm.running import assemble
+from fedgm.running.parts import build_parts, load_clients
+from fedgm.running.trainer import build_module, build_trainer
+from fedgm.running.trainer import fit as fit_parts
 from fedgm.tasks.classification import Classification
 
 # 5 clients of unequal size, 3 in a round, 2 rounds, batches of 16: 60 local steps in half a second
@@ -41,7 +44,7 @@ def configured(*overrides: str, base: Sequence[str] = SMALL) -> RunConfig:
 
 
 def module_of(run: RunConfig, net: nn.Module | None = None) -> Classification:
-    module = assemble.build_module(run, {"num_classes": 10})
+    module = build_module(run, {"num_classes": 10})
     return module if net is None else Classification(net, module._optimizer)
 
 
@@ -52,10 +55,10 @@ def fit(
     store: ClientStore | None = None,
 ) -> Fitted:
     """Train without a folder; ``callbacks`` come after the FedGM callback, ``store`` keeps states."""
-    clients = assemble.load_federation(run)
-    module = module or module_of(run)
-    trainer = assemble.build_trainer(run, [FedGM(*assemble.build_server(run)), *(callbacks or [])], 1)
-    loop = assemble.fit(run, trainer, module, clients, None, store)
+    parts = build_parts(run)
+    clients, module = parts.load(run), module or module_of(run)
+    trainer = build_trainer(run, [FedGM(parts.engine), *(callbacks or [])], 1)
+    loop = fit_parts(run, parts, trainer, module, clients, None, store)
     return Fitted(run, clients, trainer, module, loop)
 
 
@@ -79,11 +82,11 @@ def plain_torch(run: RunConfig, net: nn.Module, optimizer=None, weights=None) ->
 
     ``optimizer`` makes a client's optimiser from its parameters; ``weights`` each client's part of the mean.
     """
-    clients, net = assemble.load_federation(run), deepcopy(net)
+    clients, net = load_clients(run), deepcopy(net)
     local, server = run.local, run.algorithm
     x, d = flat(net), torch.zeros_like(flat(net))
     for t in range(1, run.rounds + 1):
-        cohort = [task.client for task in assemble.build(run.participation, "participation").tasks(t)]
+        cohort = [task.client for task in build(run.participation, "participation").tasks(t)]
         updates, buffers = [], []
         for client in cohort:
             own = deepcopy(net).train()

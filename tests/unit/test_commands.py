@@ -9,7 +9,7 @@ import fedgm
 from fedgm import config
 from fedgm.commands import group as cli
 from fedgm.errors import RefusedError
-from fedgm.running import theory_setting as diagnosis
+from fedgm.running import diagnosis as diagnosis
 
 TINY = ["profile=tiny", "rounds=2", "track.mode=disabled", "trainer.workers=1", "clients.count=20"]
 

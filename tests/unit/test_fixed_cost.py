@@ -39,7 +39,7 @@ class Draws(Plain):
         return super().send(delta, own, rng)
 
 
-@pytest.mark.parametrize(("rule", "made"), [(Plain(), 0), (Draws(), 6)])
+@pytest.mark.parametrize(("rule", "made"), [("fedgm.upload.plain.Plain", 0), (f"{__name__}.Draws", 6)])
 def test_a_generator_is_made_only_for_a_rule_that_draws(monkeypatch, rule, made):
     purposes = []
 
@@ -48,8 +48,7 @@ def test_a_generator_is_made_only_for_a_rule_that_draws(monkeypatch, rule, made)
         return generator(seed, purpose, *rest)
 
     monkeypatch.setattr(cohort, "generator", counted)
-    monkeypatch.setattr("fedgm.running.assemble.build_upload", lambda config: rule)
-    fit(configured("rounds=2"))
+    fit(configured("rounds=2", f"upload._target_={rule}"))
     assert purposes.count("upload") == made
 
 

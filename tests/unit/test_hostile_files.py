@@ -17,7 +17,7 @@ from fedgm.dashboard.split import splits
 from fedgm.errors import ConfigError, RefusedError
 from fedgm.participation.devices import read_speeds
 from fedgm.results import archive
-from fedgm.running.check import require_sound
+from fedgm.running.parts import require_sound
 from tests.dashboard.dashboard_runs import write_run
 
 EVENT = ("profile=tiny", "data=synthetic", "participation=event", "clients.count=6", "clients.per_round=3")
@@ -133,7 +133,7 @@ def test_one_split_that_cannot_be_drawn_is_a_note_whatever_it_raises(tmp_path, m
     tables, notes = splits(Collector([tmp_path]).collect())
     assert (len(tables), len(notes)) == (1, 1)
     assert "data.resolution=1000000: expected what fits into" in notes[0]  # before any image was made
-    monkeypatch.setattr("fedgm.running.assemble.load_federation", fails)
+    monkeypatch.setattr("fedgm.running.parts.load_clients", fails)
     tables, notes = splits(Collector([tmp_path]).collect())
     assert (len(tables), len(notes)) == (0, 2)
 

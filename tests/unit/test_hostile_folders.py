@@ -21,9 +21,9 @@ from fedgm.errors import ConfigError, FedGMError
 from fedgm.files import read_json, sealed
 from fedgm.participation.devices import read_speeds
 from fedgm.results import archive, record
-from fedgm.running import assemble
 from fedgm.running.checkpoint import read_checkpoint
 from fedgm.running.folder import create
+from fedgm.running.parts import build_parts
 from fedgm.study import sweep_file
 
 EVENT = ("profile=tiny", "participation=event", "clients.count=6", "clients.per_round=3")
@@ -88,7 +88,7 @@ def test_a_nested_part_is_asked_for_its_protocol(tmp_path):
     sampler = {"_target_": "fedgm.client.store.ClientStore", "folder": str(tmp_path)}
     run = stored(tmp_path, "participation.sampler", sampler, "participation=autonomous")
     with pytest.raises(ConfigError, match=r"participation\.sampler\._target_.*makes no Sampler"):
-        assemble.build_participation(run, assemble.load_federation(run))
+        build_parts(run)
 
 
 @pytest.mark.parametrize("linked", [".", "..", "checkpoints"])

@@ -116,7 +116,7 @@ def test_any_torchvision_classifier_comes_by_its_name():
 
 
 def test_weights_are_drawn_from_the_seed_alone():
-    from fedgm.running.assemble import build_module
+    from fedgm.running.trainer import build_module
 
     def first(seed: int, noise: int) -> torch.Tensor:
         cfg = config.compose(["profile=tiny", f"seed={seed}"])

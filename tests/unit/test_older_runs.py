@@ -19,7 +19,7 @@ import fedgm
 from fedgm.commands import main
 from fedgm.config import reopened
 from fedgm.results import record
-from fedgm.running.assemble import build_participation, load_federation
+from fedgm.running.parts import build_parts
 
 HERE = Path(__file__).with_name("older_runs")
 NAMES = ("finished", "paused", "unanchored")
@@ -88,7 +88,7 @@ def test_one_of_them_is_shown_and_its_parts_are_built(tmp_path, name, words):
     shown = typed("show", folder)
     assert [word for word in words if word not in shown] == []
     config = reopened(folder)
-    scheme = build_participation(config, load_federation(config))
+    scheme = build_parts(config).participation
     assert (scheme.anchor, scheme.history) == ("start", 1 if name == "finished" else 2)
 
 

@@ -5,15 +5,13 @@ import pytest
 import fedgm
 from fedgm import config
 from fedgm.errors import ConfigError
-from fedgm.running import assemble
-from fedgm.running.rates import require_rates_unset
+from fedgm.running.parts import build_parts
 
 ROUNDS = "rounds=70"
 
 
 def judge(*overrides):
-    run = config.validate(config.compose(overrides))
-    require_rates_unset(run, assemble.build_server(run)[0], overrides)
+    build_parts(config.validate(config.compose(overrides)), typed=overrides)
 
 
 @pytest.mark.parametrize("schedule", ["multistage", "multistage_two", "stages"])

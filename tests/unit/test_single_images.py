@@ -20,10 +20,10 @@ SMALL = (
 
 
 def federation(**batching) -> Federation:
-    from fedgm.running.assemble import load_federation
+    from fedgm.running.parts import load_clients
 
     config = validate(compose(SMALL))
-    own = load_federation(config)
+    own = load_clients(config)
     assert isinstance(own, Federation)
     return Federation(own.images, own.partition, own.batching._replace(**batching))
 

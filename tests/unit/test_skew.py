@@ -13,7 +13,7 @@ from fedgm.data.partition import label_counts
 from fedgm.data.skew import capped, classes, quantity, shards
 from fedgm.draws import generator
 from fedgm.errors import ConfigError
-from fedgm.running import assemble
+from fedgm.running.parts import load_clients
 
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 200))
 MAKE = {
@@ -143,7 +143,7 @@ def test_show_draws_the_split_that_the_run_trains_on(name, tmp_path, monkeypatch
     result = CliRunner().invoke(cli.main, ["data", "--show", *words, "--out", str(out)])
     assert result.exit_code == 0, result.output
     assert out.read_bytes()[:4] == b"\x89PNG"
-    clients = assemble.load_federation(config.validate(config.compose(words)))
+    clients = load_clients(config.validate(config.compose(words)))
     assert drawn["partition"].count == clients.count == 12
     for client in range(12):
         assert np.array_equal(drawn["partition"].indices(client), clients.partition.indices(client))

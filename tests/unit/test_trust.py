@@ -16,7 +16,8 @@ from fedgm.config.trust import require_trusted, trusted_words
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.files import beside, write_atomically
 from fedgm.lock import locked
-from fedgm.running import assemble, loggers
+from fedgm.running import loggers
+from fedgm.running.parts import build_parts, load_clients
 
 EVENT = ("profile=tiny", "participation=event", "clients.count=6", "clients.per_round=3")
 
@@ -141,7 +142,7 @@ def test_a_function_of_ours_that_makes_no_part_is_not_called(tmp_path):
     run = config.validate(config.compose(["profile=tiny"]))
     run.data.source = source
     with pytest.raises(ConfigError, match="it makes no Source: NoneType has no federate"):
-        assemble.load_federation(run)
+        load_clients(run)
     assert "a folder builds nothing else" in refusal(run_with(tmp_path, "data.source", source))
     assert precious.exists()
 
@@ -162,7 +163,7 @@ def test_a_function_of_ours_that_makes_no_part_is_not_called(tmp_path):
 def test_what_a_target_makes_is_the_part_that_is_asked_for(words, said):
     run = config.validate(config.compose(["profile=tiny", *words]))
     with pytest.raises(ConfigError) as caught:
-        assemble.build_server(run)
+        build_parts(run)
     assert said in str(caught.value)
 
 
@@ -179,7 +180,7 @@ def test_a_damaged_model_is_called_damaged(tmp_path):
     folder = run_with(tmp_path, "data.source.noise", 0.5, "data=synthetic")
     from safetensors.torch import save_file
 
-    from fedgm.running.theory_constants import estimate_run
+    from fedgm.running.diagnosis import estimate_run
 
     run = config.validate(config.stored(folder))
     for damage in (b"", b"x" * 100):

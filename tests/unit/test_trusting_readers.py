@@ -14,7 +14,8 @@ from fedgm.dashboard import serve
 from fedgm.dashboard.collect import Collector
 from fedgm.dashboard.split import splits
 from fedgm.errors import ConfigError, RefusedError
-from fedgm.running import assemble, wandb_run
+from fedgm.running import wandb_run
+from fedgm.running.trainer import build_module
 from tests.dashboard.dashboard_runs import write_run
 
 TINY = ("profile=tiny", "data=synthetic", "clients.count=6")
@@ -37,7 +38,7 @@ def test_load_model(folder):
     from safetensors.torch import save_file
 
     own = config.validate(config.compose(TINY))
-    weights = assemble.build_module(own, {"num_classes": 10}).state_dict()
+    weights = build_module(own, {"num_classes": 10}).state_dict()
     save_file({name: each.contiguous() for name, each in weights.items()}, folder / "model.safetensors")
     with pytest.raises(ConfigError, match=r"Try trust=\[elsewhere_rule\]"):
         fedgm.load_model(folder)

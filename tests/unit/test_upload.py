@@ -11,7 +11,8 @@ from fedgm.client.store import ClientStore, Kept, MemoryStore
 from fedgm.draws import generator
 from fedgm.errors import ConfigError
 from fedgm.federated.callback import FedGM
-from fedgm.running import assemble
+from fedgm.running import trainer as training
+from fedgm.running.parts import build_parts, load_clients
 from fedgm.upload import Sent
 from tests.unit.federated_run import configured, fit, flat, module_of
 
@@ -35,16 +36,17 @@ class SignOnly:
 
 def run_with(store, *overrides):
     run = configured("rounds=3", *overrides)
-    trainer = assemble.build_trainer(run, [FedGM(*assemble.build_server(run))], 1)
-    module, data = module_of(run), assemble.load_federation(run)
-    loop = assemble.fit(run, trainer, module, data, None, store)
+    parts = build_parts(run)
+    trainer = training.build_trainer(run, [FedGM(parts.engine)], 1)
+    module, data = module_of(run), parts.load(run)
+    loop = training.fit(run, parts, trainer, module, data, None, store)
     return run, module, loop
 
 
 def test_an_upload_rule_sees_every_delta_keeps_its_state_and_counts_its_bytes(tmp_path):
     run, module, loop = run_with(MemoryStore(), f"upload._target_={HERE}.SignOnly", *FEDAVG)
     # The recursion: x -= mean of sign-compressed (delta + residual), each client with a residual of its own.
-    data, net = assemble.load_federation(run), module_of(run).net
+    data, net = load_clients(run), module_of(run).net
     x, kept = flat(net), {}
     for t in (1, 2, 3):
         sent = []
@@ -75,17 +77,17 @@ def test_the_whole_delta_is_four_bytes_an_entry():
 
 def test_an_unknown_upload_parameter_is_named():
     with pytest.raises(ConfigError, match=r"upload\.k=3"):
-        assemble.build_server(configured("+upload.k=3"))
+        build_parts(configured("+upload.k=3"))
 
 
 def test_mifa_steps_with_what_clients_keep_and_takes_no_upload_rule():
     with pytest.raises(ConfigError, match=r"upload=plain.*client=mifa"):
-        assemble.build_server(configured("client=mifa", f"upload._target_={HERE}.SignOnly"))
+        build_parts(configured("client=mifa", f"upload._target_={HERE}.SignOnly"))
 
 
 def test_a_rule_under_another_name_needs_what_it_needs():
     with pytest.raises(ConfigError, match=r"client=mine.*plain SGD"):
-        assemble.build_server(configured("client=scaffold", "client.name=mine", "local.momentum=0.5"))
+        build_parts(configured("client=scaffold", "client.name=mine", "local.momentum=0.5"))
 
 
 # local.state ----------------------------------------------------------------------------------------------
@@ -95,7 +97,7 @@ def test_one_client_that_keeps_its_optimiser_is_an_uninterrupted_run(tmp_path):
     """FedAvg with eta = 1 over one client takes no outer step: AdamW must not notice the rounds."""
     alone = ("clients.count=1", "clients.per_round=1", *FEDAVG, "local.optimizer=adamw")
     run, module, _ = run_with(ClientStore(tmp_path / "kept"), *alone, "local.state=keep", "local.lr=0.003")
-    data, net = assemble.load_federation(run), module_of(run).net
+    data, net = load_clients(run), module_of(run).net
     adamw = torch.optim.AdamW(net.parameters(), lr=0.003, weight_decay=0)
     for t in (1, 2, 3):
         for images, labels in data.batches(0, t, 2 * data.epoch(0)):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedgm.federated.workers import share_out
-from fedgm.running.assemble import worker_count
+from fedgm.running.trainer import worker_count
 
 
 def loads(costs, shares):
