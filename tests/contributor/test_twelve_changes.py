@@ -64,6 +64,8 @@ def test_server_rule(tmp_path):
     found = rows(run(tmp_path, "algorithm=clipped", "algorithm.eta=2", callbacks=[watch]))
     assert found[1]["update/norm"] > 0.01
     assert watch.steps == [pytest.approx(0.02, rel=1e-3)]  # eta * limit
+    shares = [1 - 0.01 / row["update/norm"] for row in found]
+    assert [row["server/clipped"] for row in found] == pytest.approx(shares)  # a column of the rule's own
     with pytest.raises(ConfigError, match=r"algorithm\.limit=-1"):
         run(tmp_path, "algorithm=clipped", "algorithm.limit=-1")
     with pytest.raises(ConfigError, match=r"algorithm\.limit=wide: expected a number"):
