@@ -1,4 +1,4 @@
-"""The map of the house (docs/architecture.md): the way of a value from the command line to Eq. 2, hop by hop."""
+"""The map of the house (docs/architecture.md): the way of a value from the command line to Eq. 2."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""Private names of other packages: all that we use stand in docs/design.md, with place and reason."""
+"""Private names of other packages: all that we use stand in docs/decisions.md, with place and reason."""
 
 import ast
 import inspect
@@ -113,8 +113,8 @@ def borrowed(path: Path) -> set[str]:
 
 
 def listed() -> dict[str, set[str]]:
-    """Files of each name in the table of docs/design.md."""
-    text = (ROOT / "docs" / "design.md").read_text().partition("## Private names")[2].partition("\n## ")[0]
+    """Files of each name in the table of docs/decisions.md."""
+    text = (ROOT / "docs" / "decisions.md").read_text().partition("## Private names")[2].partition("\n## ")[0]
     rows = [line.split("|") for line in text.splitlines() if line.startswith("| `")]
     return {re.findall(r"`(.+?)`", row[1])[0]: set(re.findall(r"`(.+?)`", row[3])) for row in rows}
 
