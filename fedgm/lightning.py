@@ -1,16 +1,10 @@
 """The one door to PyTorch Lightning: ``from fedgm.lightning import pl``, and every private name we use."""
 
-from warnings import filterwarnings
-
-from fedgm.deferred import defer_dynamo, deferred
 from fedgm.operators import declare_torchvision_operators
 
-declare_torchvision_operators()
-filterwarnings("ignore", message=".*isinstance.treespec, LeafSpec.*")  # Lightning 2.6 beside torch 2.13
+declare_torchvision_operators()  # Lightning imports torchmetrics, which imports torchvision
 
-defer_dynamo()
-with deferred("torchvision", "matplotlib"):  # for metrics of torchmetrics that load them when they are called
-    import pytorch_lightning as pl
+import pytorch_lightning as pl  # noqa: E402
 from pytorch_lightning.callbacks import Checkpoint  # noqa: E402
 from pytorch_lightning.loggers import Logger, MLFlowLogger  # noqa: E402
 from pytorch_lightning.loops.fit_loop import _FitLoop as FitLoop  # noqa: E402

@@ -33,6 +33,7 @@ from fedgm.running.roundlog import RoundLog
 from fedgm.running.wandb_run import in_sweep_agent, resolve_mode
 from fedgm.schedule import Plan
 from fedgm.server import ServerRule
+from fedgm.starting import without_treespec_warning
 from fedgm.tasks import TaskModule
 from fedgm.tasks.metric import scoreboard
 
@@ -50,6 +51,7 @@ class RunResult:
         return self.summary["status"]
 
 
+@without_treespec_warning()
 def execute(
     cfg: DictConfig,
     overrides: Sequence[str],
