@@ -33,7 +33,7 @@ from fedgm.participation.normalize import NEEDS_UNIFORM_MEAN, effective_steps
 from fedgm.running.checkpoint import AtomicCheckpointIO
 from fedgm.running.worker_share import WorkerShare
 from fedgm.schedule import Plan, Schedule
-from fedgm.schedule.schedule_free import require_its_schedule
+from fedgm.schedule.every_round import require_its_schedule
 from fedgm.server import ServerRule
 from fedgm.server.rule import Averages, SeesNorms
 from fedgm.tasks import Scoreboard, TaskModule
