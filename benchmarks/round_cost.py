@@ -26,7 +26,7 @@ from fedgm.participation import ideal
 from fedgm.running.worker_share import WorkerShare
 from fedgm.schedule import Constant
 from fedgm.server import GeneralMomentum
-from fedgm.tasks.classification import Classification
+from fedgm.tasks.cross_entropy import Classification
 
 POPULATIONS = (100, 10_000, 1_000_000)
 ROUNDS, REPEATS = 50, 3

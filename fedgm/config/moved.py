@@ -4,7 +4,13 @@ from typing import Any
 
 # `_target_` now -> as older runs have it.
 MOVED: dict[str, str] = {
-    "fedgm.client.mifa.LastUpdates": "fedgm.client.memory.LastUpdates",
+    "fedgm.client.rules.FedProx": "fedgm.client.fedprox.FedProx",
+    "fedgm.client.rules.LastUpdates": "fedgm.client.memory.LastUpdates",
+    "fedgm.client.rules.Plain": "fedgm.client.rule.Plain",
+    "fedgm.client.rules.Scaffold": "fedgm.client.scaffold.Scaffold",
+    "fedgm.models.convolutional.cnn": "fedgm.models.cnn.cnn",
+    "fedgm.models.convolutional.resnet": "fedgm.models.resnet.resnet",
+    "fedgm.models.convolutional.vgg11": "fedgm.models.vgg.vgg11",
     "fedgm.participation.ideal": "fedgm.participation.Ideal",
     "fedgm.participation.under_clock": "fedgm.participation.Event",
     "fedgm.running.mlflow.MlflowLogger": "fedgm.track.mlflow.MlflowLogger",
@@ -24,6 +30,12 @@ MOVED: dict[str, str] = {
     "fedgm.server.adaptive.FedYogi": "fedgm.server.fedyogi.FedYogi",
     "fedgm.server.adaptive.NormalizedMomentum": "fedgm.server.nsgdm.NormalizedMomentum",
     "fedgm.server.adaptive.QHAdam": "fedgm.server.qhadam.QHAdam",
+    "fedgm.tasks.cross_entropy.Classification": "fedgm.tasks.classification.Classification",
+    "fedgm.tasks.cross_entropy.NextToken": "fedgm.tasks.next_token.NextToken",
+    "fedgm.upload.compression.Qsgd": "fedgm.upload.qsgd.Qsgd",
+    "fedgm.upload.compression.Qsparse": "fedgm.upload.qsgd.Qsparse",
+    "fedgm.upload.compression.TopK": "fedgm.upload.topk.TopK",
+    "fedgm.upload.message.Plain": "fedgm.upload.plain.Plain",
 }
 # As runs between the two have it -> now.
 BETWEEN: dict[str, str] = {

@@ -10,8 +10,7 @@ from typing import Literal, NamedTuple
 
 from fedgm.draws import generator
 from fedgm.errors import require
-from fedgm.participation.epochs import draw_epochs, epoch_range
-from fedgm.participation.normalize import Normalize, weights
+from fedgm.participation.local_work import Normalize, draw_epochs, epoch_range, weights
 from fedgm.participation.samplers import Sampler, Uniform, is_uniform
 from fedgm.participation.task import NO_DATA, Anchor, ClientFacts, ClientTask
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from fedgm.client.rule import ClientRule
+from fedgm.client.rules import ClientRule
 from fedgm.client.store import Store
 from fedgm.config import RunConfig
 from fedgm.config.limits import require_model_fits
@@ -25,11 +25,9 @@ from fedgm.federated.loop import FederatedLoop
 from fedgm.federated.ranks import world
 from fedgm.federated.workers import FederatedDDP
 from fedgm.lightning import Checkpoint, LightningEnvironment, Logger, MisconfigurationException, pl
-from fedgm.models.pretrained import build_net, require_weights
-from fedgm.models.single import fit_batches
-from fedgm.models.size import parameters
+from fedgm.models.build import build_net, fit_batches, parameters, require_weights
 from fedgm.participation import ClientFacts, Participation
-from fedgm.participation.normalize import NEEDS_UNIFORM_MEAN, effective_steps
+from fedgm.participation.local_work import NEEDS_UNIFORM_MEAN, effective_steps
 from fedgm.running.checkpoint import AtomicCheckpointIO
 from fedgm.running.worker_share import WorkerShare
 from fedgm.schedule import Plan, Schedule
@@ -38,7 +36,7 @@ from fedgm.server import ServerRule
 from fedgm.server.rule import Averages, SeesNorms
 from fedgm.tasks import Scoreboard, TaskModule
 from fedgm.upload import UploadRule
-from fedgm.upload.plain import Plain as WholeDelta
+from fedgm.upload.message import Plain as WholeDelta
 
 COUNTED = ("fedgm.models.", "torchvision.models.")  # built once more, without memory, to know their size
 

@@ -15,7 +15,7 @@ from fedgm.data.federation import Federation
 from fedgm.errors import RefusedError
 from fedgm.running.assemble import build_module, load_federation
 from fedgm.theory import Estimate, measure
-from fedgm.theory.hessian import Tell
+from fedgm.theory.estimate import Tell
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import click
 
-from fedgm.client.rule import Plain
+from fedgm.client.rules import Plain
 from fedgm.config import RunConfig
 from fedgm.data.clients import local_steps
 from fedgm.errors import FedGMError, RefusedError
@@ -27,7 +27,7 @@ from fedgm.theory import (
     theorem3,
     theory_stages,
 )
-from fedgm.theory.work import setting
+from fedgm.theory.setting import setting
 
 
 def setting_of(config: RunConfig) -> Setting:

@@ -9,7 +9,7 @@ from torch import nn
 from fedgm.federated.callback import FedGM
 from fedgm.lightning import pl
 from fedgm.running import assemble
-from fedgm.tasks.classification import Classification
+from fedgm.tasks.cross_entropy import Classification
 from tests.paper.convex import configured, fit, linear, local, rounds
 from tests.unit.federated_run import flat
 

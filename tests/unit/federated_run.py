@@ -17,7 +17,7 @@ from fedgm.federated.callback import FedGM
 from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
 from fedgm.running import assemble
-from fedgm.tasks.classification import Classification
+from fedgm.tasks.cross_entropy import Classification
 
 # 5 clients of unequal size, 3 in a round, 2 rounds, batches of 16: 60 local steps in half a second
 SMALL = [

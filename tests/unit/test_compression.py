@@ -10,17 +10,21 @@ from hypothesis import strategies as st
 
 from fedgm.draws import generator
 from fedgm.errors import ConfigError
-from fedgm.upload.qsgd import (
+from fedgm.upload.compression import (
+    entries,
     level_bits,
+    plain_bytes,
     qsgd,
     qsgd_bytes,
     qsparse,
     qsparse_bytes,
     quantize,
     require_levels,
+    top_k,
+    top_k_bytes,
+    top_k_with_feedback,
     variance_factor,
 )
-from fedgm.upload.topk import entries, plain_bytes, top_k, top_k_bytes, top_k_with_feedback
 
 NUMBERS = st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=40)
 

@@ -1,10 +1,32 @@
-"""Weights that make up for uneven local work: a client that made more steps has a larger delta."""
+"""How much a client works, and how much its update counts for it: epochs, normalisation, age."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
+from fedgm.draws import generator
+from fedgm.errors import require
 from fedgm.participation.task import Effective
+
+KEY = "participation.epochs"
+
+
+def epoch_range(epochs: Sequence[int]) -> tuple[int, int]:
+    """The range as (low, high), or the error that says what to type."""
+    allowed = "two whole numbers [low, high] with 0 <= low <= high and high >= 1"
+    ok = len(epochs) == 2 and 0 <= epochs[0] <= epochs[1] >= 1
+    require(ok, KEY, list(epochs), allowed, f"{KEY}=[1,6]")
+    return epochs[0], epochs[1]
+
+
+def draw_epochs(bounds: tuple[int, int], seed: int, t: int, client: int, attempt: int = 0) -> int:
+    """Local epochs of ``client`` in round ``t``; a later ``attempt`` is a further draw of the same stream."""
+    low, high = bounds
+    if low == high:
+        return low
+    return int(generator(seed, "epochs", t, client).integers(low, high + 1, size=attempt + 1)[-1])
+
 
 Normalize = Literal["reference", "none", "steps", "epochs", "fednova"]
 Weighing = Callable[[Sequence[int], Sequence[int], int, Sequence[float]], list[float]]
@@ -54,3 +76,34 @@ def weights(
     every client counts alike, and the mean step keeps its length.
     """
     return RULES[how](epochs, steps, reference, [effective(k) for k in steps])
+
+
+Kind = Literal["none", "polynomial", "hinge"]
+
+
+@dataclass(frozen=True)
+class Discount:
+    """s(tau), with s(0) = 1 and never increasing.
+
+    ``none`` is 1; ``polynomial`` is (1 + tau)^-exponent (FedBuff: exponent 1/2); ``hinge`` is 1 up to
+    tau = b, then 1 / (a (tau - b) + 1).
+    """
+
+    kind: Kind = "none"
+    exponent: float = 0.5
+    hinge_a: float = 10.0
+    hinge_b: float = 4.0
+
+    def __post_init__(self) -> None:
+        for name in ("exponent", "hinge_a", "hinge_b"):
+            key, value = f"participation.{name}", getattr(self, name)
+            require(value >= 0, key, value, "at least 0", f"{key}={type(self).__dict__[name]}")
+
+    def __call__(self, tau: int) -> float:
+        """Weight of an update that is ``tau`` rounds old."""
+        formulas: dict[Kind, Callable[[int], float]] = {
+            "none": lambda tau: 1.0,
+            "polynomial": lambda tau: (1 + tau) ** -self.exponent,
+            "hinge": lambda tau: 1 / (self.hinge_a * max(tau - self.hinge_b, 0) + 1),
+        }
+        return formulas[self.kind](tau)
