@@ -10,16 +10,15 @@ import torch
 from torch import nn
 
 from fedgm.config.parts import build, target_of
-from fedgm.config.refusals import near
 from fedgm.data.federation import Federation
 from fedgm.data.images import Batch
-from fedgm.errors import ConfigError, DataError, FedGMError, require
+from fedgm.errors import ConfigError, DataError, FedGMError, near, require
+
+WHY = "its BatchNorm has 1x1 pixels left, and one image there has no variance"
 
 
 def parameters(node: Mapping[str, Any], given: Mapping[str, Any]) -> int:
     """The number of weights, counted without memory for them and without loading any."""
-    import torch
-
     plain = {**node, "weights": None} if "weights" in node else node
     try:
         with torch.random.fork_rng(devices=[]), torch.device("meta"):
@@ -37,22 +36,17 @@ def build_net(node: Mapping[str, Any], given: Mapping[str, Any]) -> nn.Module:
     weights = node.get("weights")
     if weights is None:
         return build(node, "model", kind=nn.Module, **given)
-    known = require_weights(node)
+    stored = require_weights(node)
     try:
         net: nn.Module = build(node, "model", kind=nn.Module)
-    except (
-        OSError,
-        EOFError,
-        RuntimeError,
-        UnpicklingError,
-    ) as error:  # no network, half a file, or one that is damaged
-        file = str(known.url).rpartition("/")[2]
+    except (OSError, EOFError, RuntimeError, UnpicklingError) as error:  # no network, or a damaged file
+        file = str(stored.url).rpartition("/")[2]
         raise DataError(
-            f"model.weights={weights}: {known.url} cannot be had ({str(error).splitlines()[0]}). "
+            f"model.weights={weights}: {stored.url} cannot be fetched or read ({str(error).splitlines()[0]}). "
             f"Put {file} into the folder hub/checkpoints of $TORCH_HOME (~/.cache/torch), "
             "or type model.weights=null"
         ) from None
-    _replace_head(net, len(known.meta["categories"]), int(given["num_classes"]))
+    _replace_head(net, len(stored.meta["categories"]), int(given["num_classes"]))
     return net
 
 
@@ -66,7 +60,7 @@ def require_weights(node: Mapping[str, Any]) -> Any:
     names = {str(member.name): member for member in get_model_weights(target)}
     names |= {"DEFAULT": get_model_weights(target).DEFAULT}  # pyright: ignore[reportAttributeAccessIssue]
     if name not in names:
-        meant = near(str(name), names) or "null"
+        meant = near(str(name), names, cutoff=0.75) or "null"
         allowed = f"null or one of {', '.join(names)}"
         raise ConfigError("model.weights", name, allowed, f"model.weights={meant}")
     return names[str(name)]
@@ -83,22 +77,19 @@ def _replace_head(net: nn.Module, before: int, classes: int) -> None:
     setattr(net.get_submodule(place), last, nn.Linear(old.in_features, classes, old.bias is not None))
 
 
-WHY = "its BatchNorm has 1x1 pixels left, and one image there has no variance"
-
-
 def fit_batches(net: nn.Module, data: Federation, norm: object, min_samples: int) -> Federation:
-    """The data as it is, or for a model that cannot train on one image without batches of one.
+    """The data as it is or, for a model that cannot train on one image, without batches of one.
 
-    Then the last batch of one takes an image from the batch before it: as many steps, each image once.
+    BatchNorm over a single value per channel has no variance. So a last batch of one takes an image from the
+    batch before it: as many steps, each image once.
     """
-    if not _needs_pairs(
-        net, data.images.batch(np.array([0]), train=False, channels_last=data.batching.channels_last)
-    ):
+    one = data.images.batch(np.array([0]), train=False, channels_last=data.batching.channels_last)
+    if not _needs_pairs(net, one):
         return data
     size, sizes = data.batching.batch_size, {data.size(client) for client in range(data.count)}
     other = ", or model.norm=group" if norm is not None else ""
     allowed = f"at least 3 for this model: {WHY}"
-    whole = size >= 3 or (size == 2 and not any(own % 2 for own in sizes))
+    whole = size >= 3 or (size == 2 and not any(samples % 2 for samples in sizes))
     require(whole, "local.batch_size", size, allowed, f"local.batch_size=3{other}")
     allowed = f"at least 2 for this model: {WHY}"
     require(min(sizes) >= 2, "data.min_samples", min_samples, allowed, f"data.min_samples=2{other}")

@@ -13,7 +13,11 @@ KEY = "participation.epochs"
 
 
 def epoch_range(epochs: Sequence[int]) -> tuple[int, int]:
-    """The range as (low, high), or the error that says what to type."""
+    """The range as (low, high), or the error that says what to type.
+
+    >>> epoch_range([1, 6])
+    (1, 6)
+    """
     allowed = "two whole numbers [low, high] with 0 <= low <= high and high >= 1"
     ok = len(epochs) == 2 and 0 <= epochs[0] <= epochs[1] >= 1
     require(ok, KEY, list(epochs), allowed, f"{KEY}=[1,6]")
@@ -21,7 +25,13 @@ def epoch_range(epochs: Sequence[int]) -> tuple[int, int]:
 
 
 def draw_epochs(bounds: tuple[int, int], seed: int, t: int, client: int, attempt: int = 0) -> int:
-    """Local epochs of ``client`` in round ``t``; a later ``attempt`` is a further draw of the same stream."""
+    """Local epochs of ``client`` in round ``t``; a later ``attempt`` is a further draw of the same stream.
+
+    >>> draw_epochs((3, 3), seed=0, t=1, client=7)
+    3
+    >>> draw_epochs((1, 6), seed=0, t=1, client=7) == draw_epochs((1, 6), seed=0, t=1, client=7)
+    True
+    """
     low, high = bounds
     if low == high:
         return low
@@ -40,9 +50,7 @@ RULES: dict[Normalize, Weighing] = {
     "fednova": lambda epochs, steps, reference, a: [sum(a) / len(a) / a_i for a_i in a],
 }
 
-NEEDS_UNIFORM_MEAN: tuple[Normalize, ...] = (
-    "fednova",
-)  # its factors are written for clients.weights=uniform
+NEEDS_UNIFORM_MEAN: tuple[Normalize, ...] = ("fednova",)  # written for clients.weights=uniform
 
 
 @cache
@@ -52,6 +60,9 @@ def effective_steps(steps: int, momentum: float = 0.0, pull: float = 0.0) -> flo
     Entry j of a_i is how much of a gradient is in the delta j steps later. Local momentum rho (as torch has
     it) gives (1 - rho^j) / (1 - rho); FedProx, with ``pull`` = eta_l mu, gives (1 - pull)^(j-1). One
     recursion has both, and plain SGD with entries 1 and sum K.
+
+    >>> effective_steps(3), effective_steps(3, momentum=0.5)  # 1 + 1 + 1, 1 + 1.5 + 1.75
+    (3.0, 4.25)
     """
     moved, speed, total = 0.0, 0.0, 0.0
     for j in range(steps):
@@ -74,6 +85,11 @@ def weights(
     when the two are equal, so that Alg. 4 without delay is Alg. 3 bit for bit. ``steps`` is Alg. 4 as
     printed, delta / K_i. ``fednova`` is mean_j a_j / a_i, with a_i = ``effective`` (K_i):
     every client counts alike, and the mean step keeps its length.
+
+    >>> weights("reference", epochs=[1, 3, 6], steps=[10, 30, 60], reference=3)
+    [3.0, 1.0, 0.5]
+    >>> weights("fednova", epochs=[1, 3], steps=[10, 30], reference=3)
+    [2.0, 0.6666666666666666]
     """
     return RULES[how](epochs, steps, reference, [effective(k) for k in steps])
 
@@ -87,6 +103,9 @@ class Discount:
 
     ``none`` is 1; ``polynomial`` is (1 + tau)^-exponent (FedBuff: exponent 1/2); ``hinge`` is 1 up to
     tau = b, then 1 / (a (tau - b) + 1).
+
+    >>> [Discount("polynomial", exponent=0.5)(tau) for tau in (0, 3)]
+    [1.0, 0.5]
     """
 
     kind: Kind = "none"

@@ -13,9 +13,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fedgm.errors import require
-from fedgm.upload.message import Compressed, Sent, State, kept_residual, with_feedback, without_feedback
+from fedgm.upload.message import Sent, State, with_feedback
 
 VALUE_BITS = 32
+NORM_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,16 @@ class TopK:
         k = entries(self.share, delta.numel())
         if not self.feedback:
             return Sent(*top_k(delta, k), {})
-        return kept_residual(top_k_with_feedback(delta, own.get("residual"), k))
+        return with_feedback(lambda x: top_k(x, k), delta, own)
 
 
 def top_k(x: Tensor, k: int) -> tuple[Tensor, int]:
     """``x`` with all but its k largest magnitudes set to 0, and its bytes.
 
     It contracts: ``|x - top_k(x)|^2 <= (1 - k/n) |x|^2``, with equality where all magnitudes are equal.
+
+    >>> top_k(torch.tensor([0.5, -3.0, 1.0, 2.0]), k=2)  # 2 values of 32 bits, 2 indices of 2 bits
+    (tensor([ 0., -3.,  0.,  2.]), 9)
     """
     if k >= x.numel():
         return x.clone(), plain_bytes(x.numel())
@@ -58,11 +62,6 @@ def top_k(x: Tensor, k: int) -> tuple[Tensor, int]:
 def largest(x: Tensor, k: int) -> Tensor:
     """Indices of the k largest magnitudes in rising order; all of them where there are no more than k."""
     return x.abs().topk(min(k, x.numel()), sorted=False).indices.sort().values
-
-
-def top_k_with_feedback(delta: Tensor, residual: Tensor | None, k: int) -> Compressed:
-    """Top-k of the delta plus what earlier rounds left out."""
-    return with_feedback(lambda x: top_k(x, k), delta, residual)
 
 
 def entries(share: float, n: int) -> int:
@@ -89,12 +88,9 @@ def plain_bytes(n: int) -> int:
     return n * VALUE_BITS // 8
 
 
-NORM_BYTES = 4
-
-
 @dataclass(frozen=True)
 class Qsgd:
-    """``upload=qsgd``: all entries, coarsely; nothing is kept."""
+    """``upload=qsgd``: all entries, coarsely; the error has mean zero, so nothing is kept."""
 
     levels: int
     bucket: int | None = None
@@ -105,7 +101,7 @@ class Qsgd:
 
     def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
         """One draw for each entry."""
-        return kept_residual(qsgd(delta, self.levels, self.bucket, rng))
+        return Sent(*quantize(delta, self.levels, self.bucket, rng), {})
 
 
 @dataclass(frozen=True)
@@ -124,7 +120,7 @@ class Qsparse:
     def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
         """One draw for each entry that is sent."""
         k = entries(self.share, delta.numel())
-        return kept_residual(qsparse(delta, own.get("residual"), k, self.levels, self.bucket, rng))
+        return with_feedback(lambda x: qsparse(x, k, self.levels, self.bucket, rng), delta, own)
 
 
 def quantize(x: Tensor, levels: int, bucket: int | None, rng: np.random.Generator) -> tuple[Tensor, int]:
@@ -145,27 +141,18 @@ def quantize(x: Tensor, levels: int, bucket: int | None, rng: np.random.Generato
     return sent.view(-1)[:n].to(x.dtype), qsgd_bytes(n, levels, bucket)
 
 
-def qsgd(delta: Tensor, levels: int, bucket: int | None, rng: np.random.Generator) -> Compressed:
-    """Quantised, without a residual: the error has mean zero, so there is nothing to carry over."""
-    return without_feedback(lambda x: quantize(x, levels, bucket, rng), delta)
-
-
 def qsparse(
-    delta: Tensor, residual: Tensor | None, k: int, levels: int, bucket: int | None, rng: np.random.Generator
-) -> Compressed:
-    """Qsparse-local-SGD: quantise the k largest entries, keep the rest and the rounding as residual.
+    x: Tensor, k: int, levels: int, bucket: int | None, rng: np.random.Generator
+) -> tuple[Tensor, int]:
+    """The k largest entries of ``x``, quantised, and their bytes (Qsparse-local-SGD).
 
     Divided by 1 + omega, because feedback needs a contraction, which an unbiased quantiser is not.
     """
-
-    def compress(x: Tensor) -> tuple[Tensor, int]:
-        kept = largest(x, k)
-        values, _ = quantize(x[kept], levels, bucket, rng)
-        sent = torch.zeros_like(x)
-        sent[kept] = values / (1 + variance_factor(k, levels, bucket))
-        return sent, qsparse_bytes(x.numel(), k, levels, bucket)
-
-    return with_feedback(compress, delta, residual)
+    kept = largest(x, k)
+    values, _ = quantize(x[kept], levels, bucket, rng)
+    sent = torch.zeros_like(x)
+    sent[kept] = values / (1 + variance_factor(k, levels, bucket))
+    return sent, qsparse_bytes(x.numel(), k, levels, bucket)
 
 
 def variance_factor(n: int, levels: int, bucket: int | None = None) -> float:

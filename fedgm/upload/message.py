@@ -18,11 +18,11 @@ class Sent(NamedTuple):
 
     delta: Tensor  # as the server decodes it
     bytes: int  # what went over the wire
-    own: State  # what the client keeps until its next time; empty for most
+    own: State  # what the client keeps until it takes part again; empty for most
 
 
 class UploadRule(Protocol):
-    """Called for every client's delta, before its weight and the mean; one small file and one yaml each.
+    """Called for every client's delta, before its weight and the mean; one class and one yaml each.
 
     A rule with ``draws = False`` says that it never touches ``rng``, and gets None: making one for
     every client costs time.
@@ -34,7 +34,7 @@ class UploadRule(Protocol):
         ...
 
     def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
-        """``own`` is what the client kept the last time, empty at first; ``rng`` is its own in this round."""
+        """``own`` is what the client kept from its last round, empty at first; ``rng`` is the client's."""
         ...
 
 
@@ -52,28 +52,18 @@ class Plain:
 Compressor = Callable[[Tensor], tuple[Tensor, int]]  # what the server receives, and how many bytes it took
 
 
-class Compressed(NamedTuple):
-    """One client's message."""
+def with_feedback(compress: Compressor, delta: Tensor, own: State) -> Sent:
+    """``p = delta + e;  send C(p);  e' = p - C(p)`` (Stich 2018); e is the client's ``residual``, 0 at first.
 
-    delta: Tensor  # what the server receives, as a dense vector
-    residual: Tensor | None  # what the client keeps for its next message; None: nothing is kept
-    bytes: int
-
-
-def with_feedback(compress: Compressor, delta: Tensor, residual: Tensor | None) -> Compressed:
-    """``p = delta + e;  send C(p);  e' = p - C(p)`` (Stich 2018); ``e_0 = 0`` is given as None."""
-    target = delta if residual is None else delta + residual
-    sent, size = compress(target)
-    return Compressed(sent, target - sent, size)
-
-
-def without_feedback(compress: Compressor, delta: Tensor) -> Compressed:
-    """``send C(delta)`` and keep nothing: for compressors without bias."""
-    sent, size = compress(delta)
-    return Compressed(sent, None, size)
-
-
-def kept_residual(message: Compressed) -> Sent:
-    """As the loop takes it: the residual is the client's state."""
-    own = {} if message.residual is None else {"residual": message.residual}
-    return Sent(message.delta, message.bytes, own)
+    >>> from torch import tensor
+    >>> def largest_alone(x: Tensor) -> tuple[Tensor, int]:
+    ...     return x * (x.abs() == x.abs().max()), 8
+    >>> first = with_feedback(largest_alone, tensor([3.0, 2.0]), {})
+    >>> first.delta, first.own["residual"]
+    (tensor([3., 0.]), tensor([0., 2.]))
+    >>> with_feedback(largest_alone, tensor([3.0, 2.0]), first.own).delta
+    tensor([0., 4.])
+    """
+    whole = delta + own["residual"] if "residual" in own else delta
+    sent, size = compress(whole)
+    return Sent(sent, size, {"residual": whole - sent})

@@ -51,7 +51,7 @@ def test_without_network_it_says_what_to_put_where(torch_home):
 
 def test_a_damaged_file_is_told_alike(torch_home):
     (torch_home / FILE).write_bytes(b"half a download")
-    with pytest.raises(DataError, match="cannot be had"):
+    with pytest.raises(DataError, match="cannot be fetched or read"):
         build_net(NODE, {"num_classes": 7})
 
 
