@@ -40,9 +40,9 @@ def build_net(node: Mapping[str, Any], given: Mapping[str, Any]) -> nn.Module:
     try:
         net: nn.Module = build(node, "model", kind=nn.Module)
     except (OSError, EOFError, RuntimeError, UnpicklingError) as error:  # no network, or a damaged file
-        file = str(stored.url).rpartition("/")[2]
+        file, reason = str(stored.url).rpartition("/")[2], str(error).splitlines()[0]
         raise DataError(
-            f"model.weights={weights}: {stored.url} cannot be fetched or read ({str(error).splitlines()[0]}). "
+            f"model.weights={weights}: {stored.url} cannot be fetched or read ({reason}). "
             f"Put {file} into the folder hub/checkpoints of $TORCH_HOME (~/.cache/torch), "
             "or type model.weights=null"
         ) from None

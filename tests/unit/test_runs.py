@@ -9,7 +9,7 @@ import torch
 from click.testing import CliRunner
 
 import fedgm
-from fedgm.commands import group as cli
+import fedgm.commands as cli
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.figures import lines, style
 from fedgm.results import find, labels, record
