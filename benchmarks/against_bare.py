@@ -25,7 +25,7 @@ from fedgm.federated.loop import FederatedLoop
 from fedgm.federated.workers import FederatedDDP
 from fedgm.lightning import pl
 from fedgm.participation import ideal
-from fedgm.running.worker_share import WorkerShare
+from fedgm.running.trainer import WorkerShare
 from fedgm.schedule import Constant
 from fedgm.server import GeneralMomentum
 

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedgm.figures.formats import save
-from fedgm.figures.style import BLUE, INK, MUTED, plain, sheet, write_text
+from fedgm.figures.style import BLUE, INK, MUTED, plain, save, sheet, write_text
 from fedgm.results import archive
 from fedgm.results.record import RunRecord
 from fedgm.study.halving import Halving

@@ -19,7 +19,7 @@ from benchmarks.cost_model import fit
 from benchmarks.server_share import Parts
 from fedgm.client.local import Client
 from fedgm.config import compose
-from fedgm.models.resnet import resnet
+from fedgm.models.convolutional import resnet
 from fedgm.running.start import execute
 
 POINTS = [(width, clients) for width in (8, 48, 96) for clients in (2, 8)]

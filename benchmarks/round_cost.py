@@ -23,10 +23,10 @@ from fedgm.federated.cohort import RoundSettings
 from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
 from fedgm.participation import ideal
-from fedgm.running.worker_share import WorkerShare
+from fedgm.running.trainer import WorkerShare
 from fedgm.schedule import Constant
 from fedgm.server import GeneralMomentum
-from fedgm.tasks.classification import Classification
+from fedgm.tasks.cross_entropy import Classification
 
 POPULATIONS = (100, 10_000, 1_000_000)
 ROUNDS, REPEATS = 50, 3

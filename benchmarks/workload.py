@@ -22,13 +22,12 @@ from fedgm.data import cifar10
 from fedgm.data.clients import Source
 from fedgm.data.dataset import pool, subset
 from fedgm.data.federation import Batching, Federation, federation
+from fedgm.models.convolutional import resnet
 from fedgm.models.gpt import gpt
-from fedgm.models.resnet import resnet
 from fedgm.participation import ideal
 from fedgm.running.parts import load_clients
 from fedgm.tasks import TaskModule
-from fedgm.tasks.classification import Classification
-from fedgm.tasks.next_token import NextToken
+from fedgm.tasks.cross_entropy import Classification, NextToken
 
 EPOCHS, COHORT, LR = 3, 5, 0.01
 BATCHES = {"W1": 32, "W2": 32, "small": 10, "W3": 20}  # small and W3 as in their profiles

@@ -14,24 +14,24 @@ import torch
 _declared: list[torch.library.Library] = []  # a Library takes its operators along when it is collected
 
 
-def _native_operators_load() -> bool:
-    """Whether torchvision's own library fits this torch."""
+def declare_torchvision_operators() -> None:
+    """Declare ``nms`` and ``qnms`` where torchvision is installed without a library that has them."""
+    if hasattr(torch.ops.torchvision, "nms") or _native_library_loads():
+        return
+    library = torch.library.Library("torchvision", "FRAGMENT")
+    for name in ("nms", "qnms"):
+        library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    _declared.append(library)
+
+
+def _native_library_loads() -> bool:
+    """Whether torchvision's own library fits this torch, or there is no torchvision to mend."""
     spec = find_spec("torchvision")
     if spec is None or spec.origin is None:
-        return False
+        return True
     for library in Path(spec.origin).parent.glob("_C*.so"):
         try:
             torch.ops.load_library(str(library))
         except OSError:
             return False
     return hasattr(torch.ops.torchvision, "nms")
-
-
-def declare_torchvision_operators() -> None:
-    """Declare ``nms`` and ``qnms``, only where they are missing."""
-    if _declared or _native_operators_load():
-        return
-    library = torch.library.Library("torchvision", "FRAGMENT")
-    for name in ("nms", "qnms"):
-        library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    _declared.append(library)

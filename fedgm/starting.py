@@ -1,12 +1,15 @@
-"""Ctrl-C while a command is still importing: a line and exit code 130, no traceback.
+"""What our own commands set up around a run, and what importing fedgm leaves alone: signals and warnings.
 
-Nothing is at work yet that would have to be put in order, and an exception in the middle of somebody's import
-comes out as anything.
+Ctrl-C while a command is still importing is a line and exit code 130, not a traceback: no run has begun that
+would have to be closed, and an exception in the middle of an import may come out as any other error.
 """
 
 import os
 import signal
 import threading
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
 from types import FrameType
 
 
@@ -26,3 +29,11 @@ def ready() -> None:
 def _leave(signum: int, frame: FrameType | None) -> None:
     os.write(2, b"stopped before the run began; the same command begins it\n")
     os._exit(0 if os.environ.get("WANDB_SWEEP_ID") else 130)  # a sweep agent takes other codes for failures
+
+
+@contextmanager
+def without_treespec_warning() -> Generator[None]:
+    """Hide what torch 2.13 warns Lightning 2.6 of; users of our commands can do nothing about it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*isinstance.treespec, LeafSpec.*")
+        yield

@@ -7,7 +7,6 @@ Other installed packages add theirs by entry points of the group ``fedgm.command
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedgm import __version__
-from fedgm.errors import FedGMError
+from fedgm.errors import FedGMError, near
 from fedgm.starting import ready
 
 if TYPE_CHECKING:
@@ -36,16 +35,16 @@ class CommandFolder(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """``command`` of the module that has the command's name."""
         if cmd_name in own_commands():
-            found: click.Command = import_module(f"fedgm.commands.{cmd_name}").command
+            command: click.Command = import_module(f"fedgm.commands.{cmd_name}").command
         elif other := other_commands().get(cmd_name):
-            found = other.load()
+            command = other.load()
         else:
-            known = self.list_commands(ctx)
-            meant = get_close_matches(cmd_name, known, n=1) or ["--help"]
-            ctx.fail(f"{cmd_name}: expected one of {', '.join(known)}. Try fedgm {meant[0]}")
-        found.name = cmd_name
+            names = self.list_commands(ctx)
+            meant = near(cmd_name, names) or "--help"
+            ctx.fail(f"{cmd_name}: expected one of {', '.join(names)}. Try fedgm {meant}")
+        command.name = cmd_name
         ready()
-        return found
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview, read from the files."""

@@ -22,7 +22,7 @@ def command(
     from rich.console import Console
 
     from fedgm.errors import RefusedError
-    from fedgm.figures.formats import save
+    from fedgm.figures.style import save
     from fedgm.results.find import find, matching
     from fedgm.results.labels import lines
     from fedgm.study import compare

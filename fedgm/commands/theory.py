@@ -15,7 +15,7 @@ from fedgm.starting import quietly, ready
 if TYPE_CHECKING:  # at run time only once the command runs: --help must not wait for torch
     from fedgm.config import RunConfig
     from fedgm.theory import Problem
-    from fedgm.theory.hessian import Tell
+    from fedgm.theory.estimate import Tell
 
 
 @click.command()

@@ -18,7 +18,7 @@ def command(results: Path, page: Path) -> None:
     """
     from fedgm.errors import FedGMError
     from fedgm.figures import when as pictures
-    from fedgm.figures.formats import save
+    from fedgm.figures.style import save
     from fedgm.study import when
     from fedgm.study.evidence import stored_records
     from fedgm.study.page import replace_between

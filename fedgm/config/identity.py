@@ -37,8 +37,8 @@ ADDED: dict[str, Any] = {
     "data.classes_per_client": 2,
     "local.state": "reset",
     "callbacks": {"name": "none"},
-    "task": {"name": "classification", "_target_": "fedgm.tasks.classification.Classification"},
-    "upload": {"name": "plain", "_target_": "fedgm.upload.plain.Plain"},
+    "task": {"name": "classification", "_target_": "fedgm.tasks.cross_entropy.Classification"},
+    "upload": {"name": "plain", "_target_": "fedgm.upload.message.Plain"},
 }
 # Key -> whether a run implies its value, as versions without the key did: then it is left out.
 IMPLIED: dict[str, Callable[[dict[str, Any]], bool]] = {

@@ -4,20 +4,50 @@ from typing import Any
 
 # `_target_` now -> as older runs have it.
 MOVED: dict[str, str] = {
+    "fedgm.client.rules.FedProx": "fedgm.client.fedprox.FedProx",
+    "fedgm.client.rules.LastUpdates": "fedgm.client.memory.LastUpdates",
+    "fedgm.client.rules.Plain": "fedgm.client.rule.Plain",
+    "fedgm.client.rules.Scaffold": "fedgm.client.scaffold.Scaffold",
+    "fedgm.models.convolutional.cnn": "fedgm.models.cnn.cnn",
+    "fedgm.models.convolutional.resnet": "fedgm.models.resnet.resnet",
+    "fedgm.models.convolutional.vgg11": "fedgm.models.vgg.vgg11",
     "fedgm.participation.ideal": "fedgm.participation.Ideal",
     "fedgm.participation.under_clock": "fedgm.participation.Event",
+    "fedgm.running.mlflow.MlflowLogger": "fedgm.track.mlflow.MlflowLogger",
     "fedgm.schedule.Constant": "fedgm.server.Constant",
     "fedgm.schedule.Multistage": "fedgm.server.Multistage",
-    "fedgm.schedule.decay.Cosine": "fedgm.server.decay.Cosine",
-    "fedgm.schedule.decay.Cyclic": "fedgm.server.decay.Cyclic",
-    "fedgm.schedule.decay.Polynomial": "fedgm.server.decay.Polynomial",
-    "fedgm.schedule.decay.WarmupStep": "fedgm.server.decay.WarmupStep",
-    "fedgm.schedule.schedule_free.UniformAverage": "fedgm.server.schedule_free.UniformAverage",
+    "fedgm.schedule.every_round.Cosine": "fedgm.server.decay.Cosine",
+    "fedgm.schedule.every_round.Cyclic": "fedgm.server.decay.Cyclic",
+    "fedgm.schedule.every_round.Polynomial": "fedgm.server.decay.Polynomial",
+    "fedgm.schedule.every_round.Sutskever": "fedgm.server.sutskever.Sutskever",
+    "fedgm.schedule.every_round.UniformAverage": "fedgm.server.schedule_free.UniformAverage",
+    "fedgm.schedule.every_round.WarmupStep": "fedgm.server.decay.WarmupStep",
     "fedgm.schedule.stages.Stages": "fedgm.server.stages.Stages",
-    "fedgm.schedule.sutskever.Sutskever": "fedgm.server.sutskever.Sutskever",
+    "fedgm.server.adaptive.FedAMS": "fedgm.server.fedams.FedAMS",
+    "fedgm.server.adaptive.FedAMSGrad": "fedgm.server.fedamsgrad.FedAMSGrad",
+    "fedgm.server.adaptive.FedAdagrad": "fedgm.server.fedadagrad.FedAdagrad",
+    "fedgm.server.adaptive.FedAdam": "fedgm.server.fedadam.FedAdam",
+    "fedgm.server.adaptive.FedYogi": "fedgm.server.fedyogi.FedYogi",
+    "fedgm.server.adaptive.NormalizedMomentum": "fedgm.server.nsgdm.NormalizedMomentum",
+    "fedgm.server.adaptive.QHAdam": "fedgm.server.qhadam.QHAdam",
+    "fedgm.tasks.cross_entropy.Classification": "fedgm.tasks.classification.Classification",
+    "fedgm.tasks.cross_entropy.NextToken": "fedgm.tasks.next_token.NextToken",
+    "fedgm.upload.compression.Qsgd": "fedgm.upload.qsgd.Qsgd",
+    "fedgm.upload.compression.Qsparse": "fedgm.upload.qsgd.Qsparse",
+    "fedgm.upload.compression.TopK": "fedgm.upload.topk.TopK",
+    "fedgm.upload.message.Plain": "fedgm.upload.plain.Plain",
+}
+# As runs between the two have it -> now.
+BETWEEN: dict[str, str] = {
+    "fedgm.schedule.decay.Cosine": "fedgm.schedule.every_round.Cosine",
+    "fedgm.schedule.decay.Cyclic": "fedgm.schedule.every_round.Cyclic",
+    "fedgm.schedule.decay.Polynomial": "fedgm.schedule.every_round.Polynomial",
+    "fedgm.schedule.decay.WarmupStep": "fedgm.schedule.every_round.WarmupStep",
+    "fedgm.schedule.schedule_free.UniformAverage": "fedgm.schedule.every_round.UniformAverage",
+    "fedgm.schedule.sutskever.Sutskever": "fedgm.schedule.every_round.Sutskever",
 }
 RETIRED = ("trainer.devices",)  # never part of a hash; trainer.workers says it
-NOW = {before: now for now, before in MOVED.items()}
+NOW = {before: now for now, before in MOVED.items()} | BETWEEN
 
 
 def with_present_targets(node: Any) -> Any:

@@ -215,11 +215,11 @@ class RunConfig:
     schedule: Any = MISSING
     participation: Any = MISSING
     client: Any = MISSING
-    upload: Any = field(default_factory=lambda: {"name": "plain", "_target_": "fedgm.upload.plain.Plain"})
+    upload: Any = field(default_factory=lambda: {"name": "plain", "_target_": "fedgm.upload.message.Plain"})
     task: Any = field(
         default_factory=lambda: {
             "name": "classification",
-            "_target_": "fedgm.tasks.classification.Classification",
+            "_target_": "fedgm.tasks.cross_entropy.Classification",
         }
     )
     callbacks: Any = field(default_factory=lambda: {"name": "none"})

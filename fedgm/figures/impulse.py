@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import SubplotSpec
 
 from fedgm.figures.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, RED
-from fedgm.server.catalogue import SCHEMES, momentum_of, typed
+from fedgm.server.family import SCHEMES, momentum_of, typed
 from fedgm.server.momentum import Momentum, gain, server_step
 
 ROUNDS = 30

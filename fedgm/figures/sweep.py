@@ -6,8 +6,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from fedgm.figures import advantage, heatmap, importance, parallel
-from fedgm.figures.formats import save
 from fedgm.figures.points import Point, swept
+from fedgm.figures.style import save
 
 
 def draw_sweep(

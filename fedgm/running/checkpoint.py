@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from safetensors.torch import load, save
 
-from fedgm.client.rule import State
+from fedgm.client.rules import State
 from fedgm.client.store import ClientStore
 from fedgm.client.weights import FlatWeights, Snapshot
 from fedgm.federated.loop import FederatedLoop, rounds_done

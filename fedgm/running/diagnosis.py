@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fedgm.client.rule import Plain
+from fedgm.client.rules import Plain
 from fedgm.config import RunConfig
 from fedgm.data.clients import local_steps
 from fedgm.data.federation import Federation
@@ -38,8 +38,8 @@ from fedgm.theory import (
     theorem3,
     theory_stages,
 )
-from fedgm.theory.hessian import Tell
-from fedgm.theory.work import setting
+from fedgm.theory.estimate import Tell
+from fedgm.theory.setting import setting
 
 
 def setting_of(config: RunConfig) -> Setting:

@@ -1,13 +1,13 @@
 """Parts that are fine by themselves but not together: combinations whose formulas would silently be wrong."""
 
-from fedgm.client.rule import ClientRule
+from fedgm.client.rules import ClientRule
 from fedgm.config import RunConfig
 from fedgm.errors import require, require_fits
-from fedgm.participation.normalize import NEEDS_UNIFORM_MEAN
+from fedgm.participation.local_work import NEEDS_UNIFORM_MEAN
 from fedgm.server import ServerRule
 from fedgm.server.rule import Averages, SeesNorms
 from fedgm.upload import UploadRule
-from fedgm.upload.plain import Plain as WholeDelta
+from fedgm.upload.message import Plain as WholeDelta
 
 
 def require_fitting(config: RunConfig, rule: ServerRule, client: ClientRule, upload: UploadRule) -> None:

@@ -15,19 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 from omegaconf import DictConfig
 
-from fedgm.client.rule import ClientRule
+from fedgm.client.rules import ClientRule
 from fedgm.config import RunConfig, validate
 from fedgm.config.limits import require_model_fits, require_possible
 from fedgm.config.parts import build, check_part, target_of
 from fedgm.config.shape import require_shape
 from fedgm.data.clients import ClientData, Source, local_steps
 from fedgm.errors import ClashError, require, require_fits
-from fedgm.models.size import parameters
+from fedgm.models.build import parameters
 from fedgm.participation import ClientFacts, Participation
-from fedgm.participation.normalize import effective_steps
+from fedgm.participation.local_work import effective_steps
 from fedgm.running.fitting import require_fitting
 from fedgm.schedule import Schedule
-from fedgm.schedule.schedule_free import require_its_schedule
+from fedgm.schedule.every_round import require_its_schedule
 from fedgm.server import GeneralMomentum, ServerRule
 from fedgm.server.engine import Engine
 from fedgm.upload import UploadRule
@@ -183,7 +183,7 @@ def scoreboard_of(config: RunConfig) -> "Scoreboard":
 
 def _require_task(config: RunConfig, task: "type[TaskModule]") -> None:
     """Refuse values of the task, its model or its optimiser that cannot be built from."""
-    from fedgm.models.pretrained import require_weights
+    from fedgm.models.build import require_weights
 
     check_part(config.task, "task", given={"net", "optimizer", "channels_last"})
     check_part(config.model, "model", given=set(task.model_needs))

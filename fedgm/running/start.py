@@ -9,13 +9,14 @@ from rich.console import Console
 from fedgm.config.identity import identity
 from fedgm.running.folder import locate
 from fedgm.running.parts import build_parts, require_sound
-from fedgm.starting import ready
+from fedgm.starting import ready, without_treespec_warning
 
 if TYPE_CHECKING:
     from fedgm.lightning import pl
     from fedgm.running.one_run import RunResult
 
 
+@without_treespec_warning()
 def execute(
     cfg: DictConfig,
     overrides: Sequence[str],

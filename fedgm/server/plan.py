@@ -16,7 +16,14 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """Which hyperparameters hold in which round."""
+    """Which hyperparameters hold in which round.
+
+    >>> plan = Plan((Stage(2, {"eta": 2.0}), Stage(3, {"eta": 1.0})))
+    >>> plan.ends
+    [2, 5]
+    >>> plan.at(3)
+    (2, {'eta': 1.0})
+    """
 
     stages: tuple[Stage, ...]
 

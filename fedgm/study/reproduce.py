@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fedgm.errors import ConfigError, FedGMError
-from fedgm.figures.formats import save_all
+from fedgm.figures.style import save_all
 from fedgm.files import write_json
 from fedgm.results import archive
 from fedgm.results.judged_run import TEST, JudgedRun

@@ -113,7 +113,7 @@ def _compare(outcomes: list[tuple[str, dict[str, Any]]]) -> Path | None:
     good = [outcome for _, outcome in outcomes if outcome["status"] in GOOD and outcome["shown"] != "-"]
     if len(good) < 2:
         return None
-    from fedgm.figures.formats import save
+    from fedgm.figures.style import save
     from fedgm.results.find import find
     from fedgm.results.labels import lines
     from fedgm.study.compare import picture

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from fedgm.commands import group as cli
+import fedgm.commands as cli
 from fedgm.dashboard import columns, payload, render
 from fedgm.dashboard.collect import Collector
 from fedgm.results import archive, record, rows

@@ -6,8 +6,8 @@ import numpy as np
 from click.testing import CliRunner
 from omegaconf import OmegaConf
 
+import fedgm.commands as cli
 from fedgm import config
-from fedgm.commands import group as cli
 from fedgm.dashboard.collect import Collector
 from fedgm.dashboard.split import splits
 from fedgm.running.parts import load_clients

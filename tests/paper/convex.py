@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from fedgm.client.store import ClientStore
 from fedgm.running.parts import build_parts
-from fedgm.tasks.classification import Classification
+from fedgm.tasks.cross_entropy import Classification
 from tests.unit import federated_run
 from tests.unit.federated_run import flat
 

@@ -10,7 +10,7 @@ from fedgm.federated.callback import FedGM
 from fedgm.lightning import pl
 from fedgm.running import trainer as training
 from fedgm.running.parts import build_parts
-from fedgm.tasks.classification import Classification
+from fedgm.tasks.cross_entropy import Classification
 from tests.paper.convex import configured, fit, linear, local, rounds
 from tests.unit.federated_run import flat
 

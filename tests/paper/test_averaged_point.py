@@ -8,10 +8,10 @@ from safetensors.torch import load_file
 import fedgm
 from fedgm.errors import ConfigError
 from fedgm.running.parts import build_parts
+from fedgm.schedule.every_round import UniformAverage
 from fedgm.schedule.plan import Constant, Multistage
-from fedgm.schedule.schedule_free import UniformAverage
+from fedgm.server.adaptive import NormalizedMomentum
 from fedgm.server.momentum import GeneralMomentum, Momentum, averaged, server_step
-from fedgm.server.nsgdm import NormalizedMomentum
 from fedgm.server.schemes import schedule_free
 from tests.paper.convex import configured, fit
 from tests.unit.federated_run import flat

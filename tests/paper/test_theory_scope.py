@@ -5,8 +5,8 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+import fedgm.commands as cli
 from fedgm import config
-from fedgm.commands import group as cli
 from fedgm.participation import ClientTask
 from fedgm.running import diagnosis
 from fedgm.running.trainer import build_module

@@ -20,7 +20,7 @@ from fedgm.lightning import pl
 from fedgm.running.parts import build_parts, load_clients
 from fedgm.running.trainer import build_module, build_trainer
 from fedgm.running.trainer import fit as fit_parts
-from fedgm.tasks.classification import Classification
+from fedgm.tasks.cross_entropy import Classification
 
 # 5 clients of unequal size, 3 in a round, 2 rounds, batches of 16: 60 local steps in half a second
 SMALL = [

@@ -7,7 +7,7 @@ from fedgm.federated.callback import FedGM, ServerUpdate
 from fedgm.schedule import Multistage
 from fedgm.schedule.stages import Stages
 from fedgm.server import GeneralMomentum
-from fedgm.server.fedadam import FedAdam
+from fedgm.server.adaptive import FedAdam
 
 
 def logs(rule, schedule=Multistage, rounds=7):

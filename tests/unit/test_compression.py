@@ -10,17 +10,21 @@ from hypothesis import strategies as st
 
 from fedgm.draws import generator
 from fedgm.errors import ConfigError
-from fedgm.upload.qsgd import (
+from fedgm.upload.compression import (
+    Qsgd,
+    entries,
     level_bits,
-    qsgd,
+    plain_bytes,
     qsgd_bytes,
     qsparse,
     qsparse_bytes,
     quantize,
     require_levels,
+    top_k,
+    top_k_bytes,
     variance_factor,
 )
-from fedgm.upload.topk import entries, plain_bytes, top_k, top_k_bytes, top_k_with_feedback
+from fedgm.upload.message import with_feedback
 
 NUMBERS = st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=40)
 
@@ -31,6 +35,15 @@ def vector(numbers):
 
 def random_deltas(rounds, n):
     return torch.from_numpy(np.random.default_rng(5).standard_normal((rounds, n))).float()
+
+
+def fed_back(compress, delta, residual):
+    sent = with_feedback(compress, delta, {} if residual is None else {"residual": residual})
+    return sent.delta, sent.own["residual"], sent.bytes
+
+
+def top_k_with_feedback(delta, residual, k):
+    return fed_back(lambda x: top_k(x, k), delta, residual)
 
 
 # Top-k ----------------------------------------------------------------------------------------------------
@@ -201,8 +214,8 @@ def test_bits_number_every_level():
 
 
 def test_qsgd_keeps_no_residual():
-    sent, residual, size = qsgd(random_deltas(1, 100)[0], 7, None, generator(0, "t"))
-    assert residual is None
+    sent, size, own = Qsgd(7).send(random_deltas(1, 100)[0], {}, generator(0, "t"))
+    assert own == {}
     assert size == 54  # 4 + 100 x 4 bits
     assert sent.dtype == torch.float32
 
@@ -215,7 +228,8 @@ def test_qsparse_against_a_recursion_of_plain_lists():
     residual, kept = None, [0.0] * n
     omega = min(k / s**2, math.sqrt(k) / s)
     for r, delta in enumerate(random_deltas(rounds, n).double()):
-        sent, residual, size = qsparse(delta, residual, k, s, None, generator(0, "upload", r))
+        rng = generator(0, "upload", r)
+        sent, residual, size = fed_back(lambda x, rng=rng: qsparse(x, k, s, None, rng), delta, residual)
         owed = [d + e for d, e in zip(delta.tolist(), kept, strict=True)]
         order = sorted(sorted(range(n), key=lambda i: -abs(owed[i]))[:k])
         values = by_entry([owed[i] for i in order], s, None, generator(0, "upload", r))
@@ -231,9 +245,7 @@ def test_qsparse_against_a_recursion_of_plain_lists():
 def test_qsparse_contracts_in_the_mean():
     n, k, s = 40, 10, 2
     x = random_deltas(1, n)[0].double()
-    left = [
-        (x - qsparse(x, None, k, s, None, generator(0, "t", r)).delta).square().sum() for r in range(2000)
-    ]
+    left = [(x - qsparse(x, k, s, None, generator(0, "t", r))[0]).square().sum() for r in range(2000)]
     factor = 1 - k / (n * (1 + variance_factor(k, s)))  # Basu 2019, Lemma 2
     assert float(torch.stack(left).mean()) <= factor * float(x.square().sum())
 

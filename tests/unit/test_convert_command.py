@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from fedgm.commands import main
-from fedgm.server.catalogue import SCHEMES
+from fedgm.server.family import SCHEMES
 
 
 def run(*arguments):

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from fedgm.client.direct import is_direct
+from fedgm.client.hooks import is_direct
 from fedgm.data import synthetic
 from fedgm.data.federation import federation
 from fedgm.draws import generator
 from fedgm.lightning import pl
-from fedgm.tasks.classification import Classification
+from fedgm.tasks.cross_entropy import Classification
 from tests.unit.federated_run import configured, fit, flat, module_of
 
 

@@ -5,9 +5,9 @@ import pytest
 
 from fedgm.figures.timeline import draw_timeline
 from fedgm.participation import devices, ideal, samplers
-from fedgm.participation.clock import WorkSpan
 from fedgm.participation.devices import Devices
-from fedgm.participation.staleness import Discount
+from fedgm.participation.local_work import Discount
+from fedgm.participation.virtual_clock import WorkSpan
 from tests.unit.event_scheme import ROUNDS, arrivals, event, three
 
 # By hand ---------------------------------------------------------------------------------------------

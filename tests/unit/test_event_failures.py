@@ -3,9 +3,9 @@
 import pytest
 
 from fedgm.errors import ConfigError
-from fedgm.participation import Uniform, clock
-from fedgm.participation.clock import WorkSpan
+from fedgm.participation import Uniform, virtual_clock
 from fedgm.participation.devices import Devices
+from fedgm.participation.virtual_clock import WorkSpan
 from tests.unit.event_scheme import ROUNDS, arrivals, event, three
 
 
@@ -45,13 +45,13 @@ def test_when_all_are_unavailable_the_clock_jumps_to_the_next_window():
 
 def test_a_slot_does_not_wait_for_a_window_when_another_client_comes_free():
     # Client 0 is always available, client 1 opens after 1000 seconds: the slots do not stand empty so long.
-    rules = clock.Rules(2, 1, 2, False, (1, 1), 60.0, 10, 0)
+    rules = virtual_clock.Rules(2, 1, 2, False, (1, 1), 60.0, 10, 0)
 
     class Half(Devices):
         def opening(self, client, now):
             return now if client == 0 else max(now, 1000.0)
 
-    simulation = clock.Clock(rules, Half(seed=0), Uniform(2, 1, 0), lambda client, epochs: 1)
+    simulation = virtual_clock.Clock(rules, Half(seed=0), Uniform(2, 1, 0), lambda client, epochs: 1)
     rounds = [simulation.step() for _ in range(1002)]
     assert [r.time for r in rounds[:1000]] == [float(t) for t in range(1, 1001)]
     assert {work.client for r in rounds[1000:] for work in r.arrived} == {0, 1}

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
+import fedgm.commands as cli
 from fedgm import api
-from fedgm.commands import group as cli
 from fedgm.commands.reproduce import parse_seeds
 from fedgm.errors import ConfigError
 from fedgm.figures.lines import apart

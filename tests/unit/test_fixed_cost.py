@@ -14,7 +14,7 @@ from fedgm.files import make_folder
 from fedgm.lightning import FitLoop
 from fedgm.running import checkpoint
 from fedgm.running.checkpoint import RoundCheckpoint, checkpoints
-from fedgm.upload.plain import Plain
+from fedgm.upload.message import Plain
 from tests.unit.federated_run import configured, fit
 
 

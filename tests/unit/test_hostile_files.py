@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from omegaconf import OmegaConf
 
 import fedgm
+import fedgm.commands as cli
 from fedgm import config
-from fedgm.commands import group as cli
 from fedgm.config import identity
 from fedgm.dashboard.collect import Collector
 from fedgm.dashboard.split import splits

@@ -11,7 +11,7 @@ from fedgm.draws import derive
 from fedgm.federated import loop as loop_module
 from fedgm.federated.workers import FederatedDDP
 from fedgm.lightning import pl
-from fedgm.tasks.classification import Classification
+from fedgm.tasks.cross_entropy import Classification
 from tests.unit.federated_run import configured, fit, flat, module_of, plain_torch
 
 SIDE = 8 * 8 * 3

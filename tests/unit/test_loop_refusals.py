@@ -6,7 +6,7 @@ import torch
 from fedgm.errors import FedGMError
 from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
-from fedgm.tasks.classification import Classification
+from fedgm.tasks.cross_entropy import Classification
 from tests.unit.federated_run import configured, fit, flat, module_of
 
 

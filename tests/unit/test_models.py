@@ -5,10 +5,7 @@ from omegaconf import OmegaConf
 from fedgm import config
 from fedgm.config.parts import build
 from fedgm.errors import ConfigError
-from fedgm.models.cnn import cnn
-from fedgm.models.norm import norm_layer
-from fedgm.models.resnet import resnet
-from fedgm.models.vgg import vgg11
+from fedgm.models.convolutional import cnn, norm_layer, resnet, vgg11
 
 MODELS = {
     "cnn": lambda: cnn(32),

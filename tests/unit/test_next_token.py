@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from fedgm.tasks.next_token import NextToken
+from fedgm.tasks.cross_entropy import NextToken
 
 TABLE = torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 0.0], [0.5, 0.5, 3.0]])  # scores after tokens 0, 1, 2
 

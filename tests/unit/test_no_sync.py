@@ -7,7 +7,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fedgm.client.local import Client
-from fedgm.tasks.classification import Classification
+from fedgm.tasks.cross_entropy import Classification
 from tests.unit.federated_run import configured, fit, module_of
 
 WAITS = ("aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal", "aten::nonzero")

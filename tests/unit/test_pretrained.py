@@ -6,8 +6,7 @@ import torch
 import fedgm
 from fedgm.errors import ConfigError, DataError
 from fedgm.lightning import pl  # noqa: F401 - before torchvision
-from fedgm.models.pretrained import build_net
-from fedgm.models.size import parameters
+from fedgm.models.build import build_net, parameters
 
 NODE = {
     "_target_": "torchvision.models.mobilenet_v3_small", "weights": "IMAGENET1K_V1", "name": "mobilenet",
@@ -52,7 +51,7 @@ def test_without_network_it_says_what_to_put_where(torch_home):
 
 def test_a_damaged_file_is_told_alike(torch_home):
     (torch_home / FILE).write_bytes(b"half a download")
-    with pytest.raises(DataError, match="cannot be had"):
+    with pytest.raises(DataError, match="cannot be fetched or read"):
         build_net(NODE, {"num_classes": 7})
 
 

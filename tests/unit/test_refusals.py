@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from fedgm.running.hydra_options import require_options
 
 from fedgm.commands import main
 from fedgm.config import compose, limits
 from fedgm.config.refusals import near
 from fedgm.errors import ConfigError, RefusedError
+from fedgm.running.main import require_options
 from fedgm.running.parts import require_sound
 
 ROOT = Path(__file__).parents[2]

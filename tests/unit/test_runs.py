@@ -9,9 +9,9 @@ import torch
 from click.testing import CliRunner
 
 import fedgm
-from fedgm.commands import group as cli
+import fedgm.commands as cli
 from fedgm.errors import ConfigError, FedGMError
-from fedgm.figures import formats, lines
+from fedgm.figures import lines, style
 from fedgm.results import find, labels, record
 from fedgm.study import compare
 
@@ -238,4 +238,4 @@ def test_sync_needs_a_key_and_a_run(home, tmp_path, monkeypatch):
 def test_a_format_is_known_by_its_name(tmp_path):
     figure = lines.draw([], [lines.Pane("test/acc")], "t", ["c"])
     with pytest.raises(ConfigError, match="--out"):
-        formats.save(figure, tmp_path / "a.bmp")
+        style.save(figure, tmp_path / "a.bmp")

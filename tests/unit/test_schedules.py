@@ -8,17 +8,10 @@ import pytest
 
 from fedgm.errors import ConfigError
 from fedgm.schedule import Multistage, Stage
-from fedgm.schedule.decay import Cosine, Cyclic, Polynomial, WarmupStep
+from fedgm.schedule.every_round import Cosine, Cyclic, Polynomial, Sutskever, WarmupStep
 from fedgm.schedule.stages import Stages, length_constant, violations
-from fedgm.schedule.sutskever import Sutskever
 from fedgm.server import GeneralMomentum, Momentum, momentum_constant
-from fedgm.server.fedadagrad import FedAdagrad
-from fedgm.server.fedadam import FedAdam
-from fedgm.server.fedams import FedAMS
-from fedgm.server.fedamsgrad import FedAMSGrad
-from fedgm.server.fedyogi import FedYogi
-from fedgm.server.nsgdm import NormalizedMomentum
-from fedgm.server.qhadam import QHAdam
+from fedgm.server.adaptive import FedAdagrad, FedAdam, FedAMS, FedAMSGrad, FedYogi, NormalizedMomentum, QHAdam
 
 ETAS = [2.0, 1.0, 0.5]
 RULE = GeneralMomentum(2.0, 0.9, 0.9)

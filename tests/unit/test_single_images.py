@@ -9,8 +9,8 @@ import fedgm
 from fedgm.config import compose, validate
 from fedgm.data.federation import Batching, Federation
 from fedgm.errors import ConfigError
-from fedgm.models.resnet import resnet
-from fedgm.models.single import fit_batches
+from fedgm.models.build import fit_batches
+from fedgm.models.convolutional import resnet
 
 SMALL = (
     "profile=tiny", "track.mode=disabled", "trainer.workers=1", "rounds=1", "data.train_samples=33",

@@ -9,7 +9,8 @@ import pytest
 import yaml
 from rich.console import Console
 
-from fedgm import config, load_runs
+from fedgm import config
+from fedgm.api import load_runs
 from fedgm.config.identity import identity
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.results import archive, record

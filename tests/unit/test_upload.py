@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from fedgm.client.optimizer import read_state, write_state
-from fedgm.client.store import ClientStore, Kept, MemoryStore
+from fedgm.client.store import ClientStore, Kept, MemoryStore, read_state, write_state
 from fedgm.draws import generator
 from fedgm.errors import ConfigError
 from fedgm.federated.callback import FedGM

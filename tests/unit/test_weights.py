@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from fedgm.client.weights import FlatWeights, Snapshot, is_finite
-from fedgm.models.resnet import resnet
+from fedgm.models.convolutional import resnet
 
 
 def small() -> nn.Sequential:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from fedgm.participation.devices import Devices
-from fedgm.participation.epochs import draw_epochs
+from fedgm.participation.local_work import draw_epochs
 from fedgm.participation.samplers import Sampler, proposals
 from fedgm.participation.task import Steps
 

@@ -1,4 +1,4 @@
-"""Classification: cross entropy, and the share that is classified right."""
+"""The tasks that we have: cross entropy, and the share that is right, of labels or of next tokens."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fedgm.data.images import Batch
+from fedgm.data.windows import IGNORE
 from fedgm.tasks.metric import ACCURACY, LOSS
 from fedgm.tasks.module import TaskModule
 
@@ -34,3 +35,28 @@ class Classification(TaskModule):
 def _correct(scores: Tensor, y: Tensor) -> Tensor:
     """How many are classified right."""
     return (scores.detach().argmax(1) == y).sum()
+
+
+class NextToken(TaskModule):
+    """Scores of the next token at every place, against the token that came."""
+
+    metrics = (LOSS, ACCURACY)
+    headline = "test/loss"
+    model_needs = ("vocabulary", "block")
+
+    def training_step(self, batch: Batch, batch_idx: int) -> dict[str, Any]:
+        """Mean loss over the tokens of one local step."""
+        found = self.sums(batch)
+        return {**found, "loss": found["loss"] / found["count"]}
+
+    def sums(self, batch: Batch) -> dict[str, Any]:
+        """Loss and hits of a batch; ``count`` is of tokens, since windows at a text's end hold fewer."""
+        tokens, targets = batch
+        scores = self(tokens).flatten(0, 1)
+        flat = targets.flatten()
+        loss = F.cross_entropy(scores, flat, ignore_index=IGNORE, reduction="sum")
+        return {
+            "loss": loss,
+            ACCURACY.name: (scores.detach().argmax(1) == flat).sum(),
+            "count": (flat != IGNORE).sum(),
+        }

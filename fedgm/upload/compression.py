@@ -1,6 +1,7 @@
-"""QSGD (Alistarh 2017): every entry rounded at random to one of s levels of its bucket's norm, without bias.
+"""Shorter messages: top-k, QSGD (Alistarh 2017), and both with error feedback, Qsparse (Basu 2019).
 
-With top-k and error feedback it is Qsparse-local-SGD (Basu 2019).
+Top-k sends the k entries of largest magnitude, each with its index. QSGD rounds every entry at random to one
+of s levels of its bucket's norm, without bias.
 """
 
 import math
@@ -12,16 +13,84 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fedgm.errors import require
-from fedgm.upload.feedback import Compressed, kept_residual, with_feedback, without_feedback
-from fedgm.upload.rule import Sent, State
-from fedgm.upload.topk import entries, index_bits, largest, plain_bytes
+from fedgm.upload.message import Sent, State, with_feedback
 
+VALUE_BITS = 32
 NORM_BYTES = 4
 
 
 @dataclass(frozen=True)
+class TopK:
+    """``upload=topk``: a share of the entries; with feedback, clients keep the rest as ``residual``."""
+
+    share: float
+    feedback: bool = True
+    draws = False
+
+    def __post_init__(self) -> None:
+        entries(self.share, 1)  # refuses a wrong share before training
+
+    @property
+    def keeps(self) -> bool:
+        """The residual."""
+        return self.feedback
+
+    def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
+        """The largest entries, of the delta alone or with what earlier rounds left out."""
+        k = entries(self.share, delta.numel())
+        if not self.feedback:
+            return Sent(*top_k(delta, k), {})
+        return with_feedback(lambda x: top_k(x, k), delta, own)
+
+
+def top_k(x: Tensor, k: int) -> tuple[Tensor, int]:
+    """``x`` with all but its k largest magnitudes set to 0, and its bytes.
+
+    It contracts: ``|x - top_k(x)|^2 <= (1 - k/n) |x|^2``, with equality where all magnitudes are equal.
+
+    >>> top_k(torch.tensor([0.5, -3.0, 1.0, 2.0]), k=2)  # 2 values of 32 bits, 2 indices of 2 bits
+    (tensor([ 0., -3.,  0.,  2.]), 9)
+    """
+    if k >= x.numel():
+        return x.clone(), plain_bytes(x.numel())
+    kept = largest(x, k)
+    sparse = torch.zeros_like(x)
+    sparse[kept] = x[kept]
+    return sparse, top_k_bytes(x.numel(), k)
+
+
+def largest(x: Tensor, k: int) -> Tensor:
+    """Indices of the k largest magnitudes in rising order; all of them where there are no more than k."""
+    return x.abs().topk(min(k, x.numel()), sorted=False).indices.sort().values
+
+
+def entries(share: float, n: int) -> int:
+    """k for a share of n entries, rounded up, so that something is always sent."""
+    require(0 < share <= 1, "upload.share", share, "0 < share <= 1", "upload.share=0.01")
+    return min(n, math.ceil(share * n - 1e-9))  # .1 of 30 is 3, not the 4 of floating point
+
+
+def top_k_bytes(n: int, k: int) -> int:
+    """A 32-bit value and an index of ceil(log2 n) bits for each entry, packed, rounded up to whole bytes.
+
+    Never more than the dense vector, which a client would send instead.
+    """
+    return min(plain_bytes(n), math.ceil(k * (VALUE_BITS + index_bits(n)) / 8))
+
+
+def index_bits(n: int) -> int:
+    """Bits that number n entries."""
+    return max(1, (n - 1).bit_length())
+
+
+def plain_bytes(n: int) -> int:
+    """All n values in 32 bits."""
+    return n * VALUE_BITS // 8
+
+
+@dataclass(frozen=True)
 class Qsgd:
-    """``upload=qsgd``: all entries, coarsely; nothing is kept."""
+    """``upload=qsgd``: all entries, coarsely; the error has mean zero, so nothing is kept."""
 
     levels: int
     bucket: int | None = None
@@ -32,7 +101,7 @@ class Qsgd:
 
     def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
         """One draw for each entry."""
-        return kept_residual(qsgd(delta, self.levels, self.bucket, rng))
+        return Sent(*quantize(delta, self.levels, self.bucket, rng), {})
 
 
 @dataclass(frozen=True)
@@ -51,7 +120,7 @@ class Qsparse:
     def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
         """One draw for each entry that is sent."""
         k = entries(self.share, delta.numel())
-        return kept_residual(qsparse(delta, own.get("residual"), k, self.levels, self.bucket, rng))
+        return with_feedback(lambda x: qsparse(x, k, self.levels, self.bucket, rng), delta, own)
 
 
 def quantize(x: Tensor, levels: int, bucket: int | None, rng: np.random.Generator) -> tuple[Tensor, int]:
@@ -72,27 +141,18 @@ def quantize(x: Tensor, levels: int, bucket: int | None, rng: np.random.Generato
     return sent.view(-1)[:n].to(x.dtype), qsgd_bytes(n, levels, bucket)
 
 
-def qsgd(delta: Tensor, levels: int, bucket: int | None, rng: np.random.Generator) -> Compressed:
-    """Quantised, without a residual: the error has mean zero, so there is nothing to carry over."""
-    return without_feedback(lambda x: quantize(x, levels, bucket, rng), delta)
-
-
 def qsparse(
-    delta: Tensor, residual: Tensor | None, k: int, levels: int, bucket: int | None, rng: np.random.Generator
-) -> Compressed:
-    """Qsparse-local-SGD: quantise the k largest entries, keep the rest and the rounding as residual.
+    x: Tensor, k: int, levels: int, bucket: int | None, rng: np.random.Generator
+) -> tuple[Tensor, int]:
+    """The k largest entries of ``x``, quantised, and their bytes (Qsparse-local-SGD).
 
     Divided by 1 + omega, because feedback needs a contraction, which an unbiased quantiser is not.
     """
-
-    def compress(x: Tensor) -> tuple[Tensor, int]:
-        kept = largest(x, k)
-        values, _ = quantize(x[kept], levels, bucket, rng)
-        sent = torch.zeros_like(x)
-        sent[kept] = values / (1 + variance_factor(k, levels, bucket))
-        return sent, qsparse_bytes(x.numel(), k, levels, bucket)
-
-    return with_feedback(compress, delta, residual)
+    kept = largest(x, k)
+    values, _ = quantize(x[kept], levels, bucket, rng)
+    sent = torch.zeros_like(x)
+    sent[kept] = values / (1 + variance_factor(k, levels, bucket))
+    return sent, qsparse_bytes(x.numel(), k, levels, bucket)
 
 
 def variance_factor(n: int, levels: int, bucket: int | None = None) -> float:
