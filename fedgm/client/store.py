@@ -107,8 +107,8 @@ class ClientStore:
     def newest(self, until: int) -> dict[int, int]:
         """For every client that has a state: the last round up to ``until`` after which it kept one."""
         clients = [int(path.name) for path in self.folder.glob("*") if path.name.isdecimal()]
-        known = {client: [t for t in self._rounds(client) if t <= until] for client in clients}
-        return {client: rounds[0] for client, rounds in sorted(known.items()) if rounds}
+        rounds_of = {client: [t for t in self._rounds(client) if t <= until] for client in clients}
+        return {client: rounds[0] for client, rounds in sorted(rounds_of.items()) if rounds}
 
     def _path(self, client: int, t: int) -> Path:
         return self.folder / _name(client, t)
@@ -144,20 +144,20 @@ NUMBER = "#"  # ends the name of what is a plain number in the optimiser
 
 def read_state(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """Copies of everything that the optimiser remembers, named ``<parameter>.<entry>``."""
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for number, parameter in enumerate(_parameters(optimizer)):
         for name, value in optimizer.state.get(parameter, {}).items():
             key = f"{number}.{name}"
             if isinstance(value, Tensor):
-                found[key] = value.detach().clone(memory_format=torch.contiguous_format)
+                tensors[key] = value.detach().clone(memory_format=torch.contiguous_format)
             elif isinstance(value, int | float):
-                found[key + NUMBER] = torch.tensor(value)
+                tensors[key + NUMBER] = torch.tensor(value)
             elif value is not None:
                 raise FedGMError(
                     f"local.state=keep: {type(optimizer).__name__} remembers {name}, which cannot be stored "
                     f"({type(value).__name__}). Try local.state=reset"
                 )
-    return found
+    return tensors
 
 
 def write_state(optimizer: torch.optim.Optimizer, kept: dict[str, Tensor]) -> None:

@@ -46,8 +46,8 @@ class NextToken(TaskModule):
 
     def training_step(self, batch: Batch, batch_idx: int) -> dict[str, Any]:
         """Mean loss over the tokens of one local step."""
-        found = self.sums(batch)
-        return {**found, "loss": found["loss"] / found["count"]}
+        sums = self.sums(batch)
+        return {**sums, "loss": sums["loss"] / sums["count"]}
 
     def sums(self, batch: Batch) -> dict[str, Any]:
         """Loss and hits of a batch; ``count`` is of tokens, since windows at a text's end hold fewer."""

@@ -46,21 +46,21 @@ def hessian_norm(
     with evaluating(module) as parameters:
         source = torch.Generator().manual_seed(derive(seed, "hessian"))
         v = torch.randn(sum(p.numel() for p in parameters), generator=source).to(parameters[0])
-        found = Curvature(0.0, 0.0, 0)
-        while found.iterations < iterations:
+        curvature = Curvature(0.0, 0.0, 0)
+        while curvature.iterations < iterations:
             v = v / v.norm()
             Hv = torch.zeros_like(v)
             for index, client in enumerate(clients, start=1):
                 Hv += _hessian_vector(module, loss, client, parameters, v) / len(clients)
                 if tell is not None:
-                    tell("L", found.iterations * len(clients) + index, iterations * len(clients))
+                    tell("L", curvature.iterations * len(clients) + index, iterations * len(clients))
             size = float(Hv.norm())
             residual = float((Hv - (v @ Hv) * v).norm()) / size if size > 0 else 0.0
-            found = Curvature(size, residual, found.iterations + 1)
+            curvature = Curvature(size, residual, curvature.iterations + 1)
             if residual <= tolerance:
                 break
             v = Hv
-    return found
+    return curvature
 
 
 @contextmanager
