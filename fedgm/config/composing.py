@@ -1,8 +1,9 @@
 """From the words of a command line, or a stored folder, to a checked configuration."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
@@ -12,9 +13,22 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fedgm.config.refusals import ERRORS, explained, require_known_keys
 from fedgm.config.schema import RunConfig
-from fedgm.config.trust import read_stored
+from fedgm.config.trust import is_gone, read_stored, require_trusted
 from fedgm.config.winners import winner
 from fedgm.errors import ConfigError, RefusedError
+
+# Where a part of ours is -> the key that names it, which is also its group and option in conf/.
+NAMED_BY = {
+    "algorithm": "algorithm.name",
+    "schedule": "schedule.name",
+    "participation": "participation.name",
+    "participation.sampler": "participation.sampler.name",
+    "client": "client.name",
+    "upload": "upload.name",
+    "task": "task.name",
+    "model": "model.name",
+    "data.source": "data.name",
+}
 
 
 def conf_dir() -> Path:
@@ -53,10 +67,36 @@ def _compose(overrides: Sequence[str]) -> DictConfig:
 def stored(folder: Path, trust: Sequence[str] = ()) -> DictConfig:
     """The configuration that a run folder keeps, with its types; it builds what ``trust.py`` admits."""
     path = folder / "config.yaml"
+    values = _with_present_targets(read_stored(path))
+    require_trusted(values, "", trust)
     try:
-        return cast(DictConfig, OmegaConf.merge(OmegaConf.structured(RunConfig), read_stored(path, trust)))
+        return cast(DictConfig, OmegaConf.merge(OmegaConf.structured(RunConfig), values))
     except OmegaConfBaseException as error:
         raise RefusedError(f"{path} is damaged ({str(error).splitlines()[0]})") from None
+
+
+def _with_present_targets(values: dict[str, Any]) -> dict[str, Any]:
+    """An older configuration, with the ``_target_`` that each part of ours has today, found by its name."""
+    trainer = values.get("trainer")
+    if isinstance(trainer, dict):
+        values = {**values, "trainer": {key: value for key, value in trainer.items() if key != "devices"}}
+    for key, name in NAMED_BY.items():
+        target, option = _select(values, f"{key}._target_"), _select(values, name)
+        if is_gone(target) and isinstance(option, str) and re.fullmatch(r"\w+", option):
+            group = name.removesuffix(".name").replace(".", "/")
+            try:
+                present = OmegaConf.select(_compose([f"{group}={option}"]), f"{key}._target_")
+                _select(values, key)["_target_"] = present
+            except ERRORS:
+                continue  # no option of ours: refused where it is built, as any name that cannot be imported
+    return values
+
+
+def _select(values: Any, key: str) -> Any:
+    """The value at a dotted key, or None."""
+    for part in key.split("."):
+        values = values.get(part) if isinstance(values, dict) else None
+    return values
 
 
 def validate(cfg: DictConfig) -> RunConfig:

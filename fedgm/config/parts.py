@@ -10,7 +10,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hydra.utils import get_object, instantiate
 
-from fedgm.config.moved import NOW
 from fedgm.config.protocols import lacks, promised
 from fedgm.config.refusals import near
 from fedgm.errors import ClashError, ConfigError
@@ -113,8 +112,8 @@ def target_of(node: Mapping[str, Any], key: str) -> Callable[..., Any]:
         return get_object(str(name))
     except Exception as error:
         reason = str(error).splitlines()[0]
-        hint = f"{key}._target_={NOW[str(name)]}" if str(name) in NOW else "the full dotted path"
-        raise ConfigError(f"{key}._target_", name, f"an importable name ({reason})", hint) from None
+        allowed = f"an importable name ({reason})"
+        raise ConfigError(f"{key}._target_", name, allowed, "the full dotted path") from None
 
 
 def _target(node: Mapping[str, Any], key: str) -> tuple[str, inspect.Signature, dict[str, Any]]:

@@ -14,7 +14,6 @@ from hydra.utils import get_object
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fedgm.config.moved import with_present_targets, without_retired_keys
 from fedgm.errors import ConfigError, RefusedError
 
 # Packages whose own classes and functions may be built. Of fedgm those where parts are: fedgm.api.run would
@@ -50,7 +49,7 @@ def trusted_words(words: Iterable[str]) -> tuple[str, ...]:
 def text_of(path: Path) -> str:
     """The text of a config.yaml; a ValueError for one that would take more memory than it looks."""
     if not path.is_file():  # a pipe would never end
-        raise ValueError("it is no file")
+        raise ValueError("it is not a file")
     if path.stat().st_size > LARGEST:
         raise ValueError(f"it has more than {LARGEST} bytes")
     text = path.read_text()
@@ -59,8 +58,8 @@ def text_of(path: Path) -> str:
     return text
 
 
-def read_stored(path: Path, trust: Sequence[str] = ()) -> dict[str, Any]:
-    """A run folder's config.yaml as plain values, every ``_target_`` in it admitted."""
+def read_stored(path: Path) -> dict[str, Any]:
+    """A run folder's config.yaml as plain values; nothing may be built before ``require_trusted``."""
     try:
         values: Any = OmegaConf.to_container(OmegaConf.create(text_of(path)))
     except (OSError, ValueError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
@@ -71,9 +70,18 @@ def read_stored(path: Path, trust: Sequence[str] = ()) -> dict[str, Any]:
         ) from None
     if not isinstance(values, dict) or not values:
         raise RefusedError(f"{path} is damaged (it has no keys). Allowed: the config.yaml of a run")
-    values = without_retired_keys(with_present_targets(values))
-    require_trusted(values, "", trust)
     return values
+
+
+def is_gone(target: Any) -> bool:
+    """Whether it named a part of ours that has moved since; nothing else is imported to find out."""
+    if not isinstance(target, str) or not target.startswith("fedgm.") or not _is_in(target, TRUSTED):
+        return False
+    try:
+        get_object(target)
+    except Exception:
+        return True
+    return False
 
 
 def require_trusted(node: Any, key: str, trust: Sequence[str] = ()) -> None:

@@ -12,6 +12,7 @@ from rich.console import Console
 from fedgm.client.store import ClientStore, require_room
 from fedgm.client.weights import FlatWeights
 from fedgm.config import RunConfig
+from fedgm.config.identity import beside_config
 from fedgm.data.clients import ClientData
 from fedgm.errors import FedGMError
 from fedgm.federated.callback import FedGM
@@ -24,7 +25,7 @@ from fedgm.lock import locked
 from fedgm.results import rows, summary
 from fedgm.running import assemble, checkpoint, facts, fallback, memory, terminal
 from fedgm.running.check import require_sound
-from fedgm.running.folder import create, empty, identity, locate
+from fedgm.running.folder import create, empty, identity, locate, stored_hash
 from fedgm.running.opening import round_log
 from fedgm.running.pause import PauseAfter
 from fedgm.running.progress import RoundProgress
@@ -64,7 +65,7 @@ def execute(
     resolve_mode(config.track.mode)
     folder = locate(cfg, overrides)
     board = assemble.scoreboard_of(config)
-    static = facts.facts_of(config, rule, plan, folder, identity(cfg), board)
+    static = facts.facts_of(config, rule, plan, folder, identity(cfg), board) | beside_config(cfg)
     job = UnfinishedRun(config, cfg, rule, plan, folder, static, console, alone, callbacks)
     others = world()
     if others is None:
@@ -102,7 +103,7 @@ def _lead(job: "UnfinishedRun") -> RunResult:
             note = "summary.json is damaged: the run is continued from its checkpoints, or begun again"
             console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True)
         before = summary.own(folder)
-        if before.get("hash", static["hash"]) != static["hash"]:
+        if "hash" in before and stored_hash(folder, before) != static["hash"]:
             raise FedGMError(f"{folder} holds another run whose hash begins alike. Try another output_dir")
         if before.get("status") in summary.DONE:
             summary.require_whole(folder, before)

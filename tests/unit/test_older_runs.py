@@ -13,11 +13,13 @@ import pytest
 import torch
 import yaml
 from click.testing import CliRunner
+from omegaconf import OmegaConf
 from safetensors.torch import load_file
 
 import fedgm
 from fedgm.commands import main
-from fedgm.config import reopened
+from fedgm.config import compose, reopened, stored
+from fedgm.errors import ConfigError
 from fedgm.results import record
 from fedgm.running.assemble import build_participation, load_federation
 
@@ -90,6 +92,27 @@ def test_one_of_them_is_shown_and_its_parts_are_built(tmp_path, name, words):
     config = reopened(folder)
     scheme = build_participation(config, load_federation(config))
     assert (scheme.anchor, scheme.history) == ("start", 1 if name == "finished" else 2)
+
+
+@pytest.mark.parametrize(
+    ("key", "option", "before"),
+    [
+        ("schedule", "cosine", "fedgm.server.decay.Cosine"),
+        ("participation", "fedbuff", "fedgm.participation.Event"),  # which inherits its target
+        ("data.source", "npz", "fedgm.data.arrays.load"),
+    ],
+)
+def test_a_target_that_is_gone_is_found_by_the_name_of_its_part(tmp_path, key, option, before):
+    group = key.split(".")[0]
+    cfg = compose([f"{group}={option}"])
+    present = OmegaConf.select(cfg, f"{key}._target_")
+    OmegaConf.update(cfg, f"{key}._target_", before)
+    (tmp_path / "config.yaml").write_text(OmegaConf.to_yaml(cfg, resolve=True))
+    assert OmegaConf.select(stored(tmp_path), f"{key}._target_") == present
+    OmegaConf.update(cfg, f"{group}.name", "mine")
+    (tmp_path / "config.yaml").write_text(OmegaConf.to_yaml(cfg, resolve=True))
+    with pytest.raises(ConfigError, match=rf"{key}\._target_={before}: expected an importable name"):
+        stored(tmp_path)
 
 
 def test_the_trained_model_comes_back(tmp_path):
