@@ -11,6 +11,7 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from fedgm.config.options import conf_dir
 from fedgm.config.refusals import ERRORS, explained, require_known_keys
 from fedgm.config.schema import RunConfig
 from fedgm.config.trust import is_gone, read_stored, require_trusted
@@ -29,13 +30,6 @@ NAMED_BY = {
     "model": "model.name",
     "data.source": "data.name",
 }
-
-
-def conf_dir() -> Path:
-    """Where the yaml files are: inside an installed package, beside it in a checkout."""
-    package = Path(__file__).parents[1]
-    inside = package / "conf"
-    return inside if inside.is_dir() else package.parent / "conf"
 
 
 def register() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
+from fedgm.config.options import options
 from fedgm.config.ranges import at_least, named, one_of, positive
 from fedgm.errors import require
 
@@ -113,7 +114,7 @@ class DataConfig:
     name: str = MISSING
     alpha: float = inf
     seed: int = MISSING
-    partition: str = "dirichlet"
+    partition: Any = "dirichlet"  # an option of conf/data/partition, or keys with a _target_
     client_samples: int | None = None
     min_samples: int = 1
     train_samples: int | None = None
@@ -129,8 +130,11 @@ class DataConfig:
     def __post_init__(self) -> None:
         allowed = "0 (one class per client), a positive number, or inf (IID)"
         require(self.alpha >= 0, "data.alpha", self.alpha, allowed, "data.alpha=0.5")
-        partitions = ("dirichlet", "virtual", "shards", "classes", "quantity", "capped")
-        one_of("data.partition", self.partition, *partitions)
+        words = options("data/partition")
+        is_part = isinstance(self.partition, Mapping) and "_target_" in self.partition
+        allowed = f"{' or '.join(words)}, or keys with a _target_"
+        ok = is_part or self.partition in words
+        require(ok, "data.partition", self.partition, allowed, "data.partition=dirichlet")
         at_least("data.shards", self.shards, 1, 2)
         at_least("data.classes_per_client", self.classes_per_client, 1, 2)
         one_of("data.augment", self.augment, "none", "flip", "crop_flip")
