@@ -1,5 +1,8 @@
 """Errors that a user can act on: what failed, with which value, what is allowed, what to type."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class FedGMError(Exception):
     """Shown to the user as its message alone, without a traceback."""
@@ -55,3 +58,13 @@ def require_fits(ok: bool, key: str, value: object, reason: str, hint: str) -> N
     """Raise :class:`ClashError` unless ``ok``: ``reason`` is a sentence, not a range."""
     if not ok:
         raise ClashError(key, value, reason, hint)
+
+
+def near(name: str, known: Iterable[str]) -> str | None:
+    """The name that was probably meant: the closest whole key, or one whose last word is alike."""
+    names = list(dict.fromkeys(known))
+    if matches := get_close_matches(name, names, n=1, cutoff=0.75):
+        return matches[0]
+    by_last_word = {key.rpartition(".")[2]: key for key in reversed(names)}
+    matches = get_close_matches(name.rpartition(".")[2], by_last_word, n=1, cutoff=0.75)
+    return by_last_word[matches[0]] if matches else None

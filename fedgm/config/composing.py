@@ -1,6 +1,5 @@
 """From the words of a command line, or a stored folder, to a checked configuration."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -11,25 +10,13 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fedgm.config.options import conf_dir
+from fedgm.config.checks import require_possible, require_shape
+from fedgm.config.options import NAMED_BY, conf_dir, present_target
 from fedgm.config.refusals import ERRORS, explained, require_known_keys
 from fedgm.config.schema import RunConfig
-from fedgm.config.trust import is_gone, read_stored, require_trusted
+from fedgm.config.trust import TRUSTED, is_in, read_stored, require_trusted
 from fedgm.config.winners import winner
 from fedgm.errors import ConfigError, RefusedError
-
-# Where a part of ours is -> the key that names it, which is also its group and option in conf/.
-NAMED_BY = {
-    "algorithm": "algorithm.name",
-    "schedule": "schedule.name",
-    "participation": "participation.name",
-    "participation.sampler": "participation.sampler.name",
-    "client": "client.name",
-    "upload": "upload.name",
-    "task": "task.name",
-    "model": "model.name",
-    "data.source": "data.name",
-}
 
 
 def register() -> None:
@@ -69,20 +56,25 @@ def stored(folder: Path, trust: Sequence[str] = ()) -> DictConfig:
         raise RefusedError(f"{path} is damaged ({str(error).splitlines()[0]})") from None
 
 
+def reopened(folder: Path, trust: Sequence[str] = ()) -> RunConfig:
+    """The typed configuration of a stored run, refused for what a command line would be refused for."""
+    register()
+    config = validate(stored(folder, trust))
+    require_shape(config)
+    require_possible(config)
+    return config
+
+
 def _with_present_targets(values: dict[str, Any]) -> dict[str, Any]:
     """An older configuration, with the ``_target_`` that each part of ours has today, found by its name."""
     trainer = values.get("trainer")
     if isinstance(trainer, dict):
         values = {**values, "trainer": {key: value for key, value in trainer.items() if key != "devices"}}
     for key, name in NAMED_BY.items():
-        target, option = _select(values, f"{key}._target_"), _select(values, name)
-        if is_gone(target) and isinstance(option, str) and re.fullmatch(r"\w+", option):
-            group = name.removesuffix(".name").replace(".", "/")
-            try:
-                present = OmegaConf.select(_compose([f"{group}={option}"]), f"{key}._target_")
-                _select(values, key)["_target_"] = present
-            except ERRORS:
-                continue  # no option of ours: refused where it is built, as any name that cannot be imported
+        node, option = _select(values, key), _select(values, name)
+        target = str(_select(node, "_target_"))
+        if isinstance(option, str) and target.startswith("fedgm.") and is_in(target, TRUSTED):
+            node["_target_"] = present_target(key, option) or target
     return values
 
 

@@ -105,7 +105,8 @@ def number(value: Any) -> Any:
 
 def _beside(cfg: DictConfig, values: Mapping[str, Any]) -> dict[str, Any]:
     with_another_seed = _resolved(OmegaConf.merge(cfg, {"seed": int(cfg.seed) + 1}))
-    fixed_seeds = sorted(key for key in values if _is_seed(key) and values[key] == with_another_seed.get(key))
+    seeds = [key for key in values if _is_seed(key) and _counts(key, values)]
+    fixed_seeds = sorted(key for key in seeds if values[key] == with_another_seed.get(key))
     return {"fixed_seeds": fixed_seeds, "contents": _contents(values)}
 
 

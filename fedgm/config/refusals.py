@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
-from difflib import get_close_matches
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -11,23 +10,13 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException, ValidationError
 
-from fedgm.errors import ConfigError
+from fedgm.errors import ConfigError, near
 
 # What composing a command line can raise. The last three: Hydra checks some words no further.
 ERRORS = (HydraException, OmegaConfBaseException, ValueError, TypeError, AttributeError)
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word", list: "a list [...]"}
 EXAMPLES = {int: "1", float: "0.5", bool: "true", str: "name", list: "[]"}
 Compose = Callable[[Sequence[str]], DictConfig]
-
-
-def near(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant: the closest whole key, or one whose last word is alike."""
-    names = list(dict.fromkeys(known))
-    if found := get_close_matches(name, names, n=1, cutoff=0.75):
-        return found[0]
-    last = {key.rpartition(".")[2]: key for key in reversed(names)}
-    found = get_close_matches(name.rpartition(".")[2], last, n=1, cutoff=0.75)
-    return last[found[0]] if found else None
 
 
 def explained(error: Exception, words: Sequence[str], schema: type, compose: Compose) -> ConfigError:

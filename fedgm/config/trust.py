@@ -73,17 +73,6 @@ def read_stored(path: Path) -> dict[str, Any]:
     return values
 
 
-def is_gone(target: Any) -> bool:
-    """Whether it named a part of ours that has moved since; nothing else is imported to find out."""
-    if not isinstance(target, str) or not target.startswith("fedgm.") or not _is_in(target, TRUSTED):
-        return False
-    try:
-        get_object(target)
-    except Exception:
-        return True
-    return False
-
-
 def require_trusted(node: Any, key: str, trust: Sequence[str] = ()) -> None:
     """Refuse a tree of values with a target that is not admitted, at any depth."""
     if isinstance(node, str) and "${" in node:
@@ -107,7 +96,7 @@ def require_trusted(node: Any, key: str, trust: Sequence[str] = ()) -> None:
 
 def _require_target(key: str, name: Any, packages: Sequence[str]) -> None:
     """First the path, before anything is imported; then where the thing behind it was defined."""
-    if not isinstance(name, str) or not _is_in(name, packages):
+    if not isinstance(name, str) or not is_in(name, packages):
         raise _refusal(key, name)
     try:
         found = get_object(name)
@@ -115,11 +104,12 @@ def _require_target(key: str, name: Any, packages: Sequence[str]) -> None:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConfigError(key, name, f"an importable name ({reason})", "the full dotted path") from None
     plain = (inspect.isclass(found) or inspect.isfunction(found)) and "." not in found.__qualname__
-    if not plain or not _is_in(f"{found.__module__}.", packages):
+    if not plain or not is_in(f"{found.__module__}.", packages):
         raise _refusal(key, name)
 
 
-def _is_in(name: str, packages: Sequence[str]) -> bool:
+def is_in(name: str, packages: Sequence[str]) -> bool:
+    """Whether a dotted name is below one of the packages."""
     return any(name.startswith(f"{package}.") for package in packages)
 
 

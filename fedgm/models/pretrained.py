@@ -7,8 +7,7 @@ from typing import Any
 from torch import nn
 
 from fedgm.config.parts import build, target_of
-from fedgm.config.refusals import near
-from fedgm.errors import ConfigError, DataError
+from fedgm.errors import ConfigError, DataError, near
 
 
 def build_net(node: Mapping[str, Any], given: Mapping[str, Any]) -> nn.Module:

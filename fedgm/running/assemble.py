@@ -13,7 +13,7 @@ import torch
 from fedgm.client.rule import ClientRule
 from fedgm.client.store import Store
 from fedgm.config import RunConfig
-from fedgm.config.limits import require_model_fits
+from fedgm.config.checks import require_model_fits
 from fedgm.config.parts import build, check_part, target_of
 from fedgm.data.clients import ClientData, Evaluation, Source, local_steps
 from fedgm.data.federation import Federation

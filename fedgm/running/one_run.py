@@ -63,9 +63,10 @@ def execute(
     rule, plan = assemble.build_server(config)
     require_rates_unset(config, rule, overrides)
     resolve_mode(config.track.mode)
-    folder = locate(cfg, overrides)
+    mark = identity(cfg)
+    folder = locate(cfg, overrides, mark)
     board = assemble.scoreboard_of(config)
-    static = facts.facts_of(config, rule, plan, folder, identity(cfg), board) | beside_config(cfg)
+    static = facts.facts_of(config, rule, plan, folder, mark, board) | beside_config(cfg)
     job = UnfinishedRun(config, cfg, rule, plan, folder, static, console, alone, callbacks)
     others = world()
     if others is None:

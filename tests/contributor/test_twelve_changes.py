@@ -1,4 +1,4 @@
-"""Thirteen changes as a stranger makes them: one file and one yaml each, outside fedgm, nothing else edited."""
+"""Thirteen changes as a stranger makes them: a file and a yaml each, outside fedgm, nothing else edited."""
 
 import json
 from pathlib import Path
