@@ -49,7 +49,7 @@ def command() -> None:
 def cifar10(source: str, root: str | None) -> None:
     """Fetch CIFAR-10, verify it and store it as one array."""
     from fedgm.data import cifar10 as dataset
-    from fedgm.data.progress import shown_progress
+    from fedgm.data.fetching import shown_progress
 
     watch = Stopwatch()
     with shown_progress() as progress:
@@ -75,7 +75,7 @@ def cifar10(source: str, root: str | None) -> None:
 def shakespeare(source: str, root: str | None, script: str | None) -> None:
     """Fetch Shakespeare's plays, verify them and store them as one text."""
     from fedgm.data import shakespeare as dataset
-    from fedgm.data.progress import shown_progress
+    from fedgm.data.fetching import shown_progress
     from fedgm.data.tokens import unigram_entropy
 
     watch = Stopwatch()

@@ -15,9 +15,8 @@ from fedgm.client.store import Store
 from fedgm.config import RunConfig
 from fedgm.config.checks import require_model_fits
 from fedgm.config.parts import build, check_part, target_of
-from fedgm.data.clients import ClientData, Evaluation, Source, local_steps
+from fedgm.data.clients import ClientData, Evaluation, Source, client_evaluation, local_steps
 from fedgm.data.federation import Federation
-from fedgm.data.own import client_evaluation
 from fedgm.draws import derive
 from fedgm.errors import ClashError, require, require_fits
 from fedgm.federated.cohort import ClientParts, RoundSettings
