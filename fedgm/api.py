@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
+from fedgm.config.identity import identity_of_stored
 from fedgm.results import archive, record, rows, summary
 
 if TYPE_CHECKING:
@@ -91,11 +92,12 @@ def load_runs(output_dir: str | Path = "outputs", config: bool = True) -> "pd.Da
             continue
         own = rows.read(path.parent / "metrics.jsonl")
         known["status"] = record.status_now(path.parent, known, own)
-        key = str(known.get("hash")), int(known.get("seed") or 0)
+        values = record.configuration(path.parent)
+        key = identity_of_stored(values, known), int(known.get("seed") or 0)
         if key in stored and stored[key].is_done and known["status"] not in record.DONE:
             continue  # the stored one went to its end
         stored.pop(key, None)
-        frames.append(_frame(known, record.configuration(path.parent) if config else {}, own))
+        frames.append(_frame(known, values if config else {}, own))
     for run in stored.values():
         frames.append(_frame(run.facts, run.config if config else {}, run.evaluations))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

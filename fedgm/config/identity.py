@@ -1,137 +1,101 @@
-"""What makes two runs the same run: a hash that outlives added and renamed keys.
+"""What makes two runs the same run: a hash of their configurations, computed whenever it is needed.
 
-Stored results are found by it, so it may never change for a run that is already stored. A later version that
-adds a key puts it into ``ADDED`` with the value that older versions implied; one that renames a key puts it
-into ``RENAMED``; one that moves a target puts it into ``MOVED`` (:mod:`fedgm.config.moved`); a rule whose
-arithmetic changes gets ``version: 2`` in its yaml, or an entry in ``CHANGED`` where it changes for some runs
-alone. ``tests/unit/test_identity.py`` holds the hashes of 20 commands.
+No hash has to be kept alive: that of a stored run is computed again from its ``config.yaml``. The rules:
+
+1. Every value that can change a bit of the result counts, resolved; 1 and 1.0 are the same value.
+2. A key that was added later does not count at the value that was ``IMPLIED`` before it existed.
+3. A part of ours counts by its name and its parameters, not by ``_target_``: moving its file moves no hash. A
+   part of another package counts by both. A part whose arithmetic changes gets ``version: 2`` in its yaml.
+4. A key called ``seed`` whose value is the run's seed follows it, so that seeds of one setting share a hash;
+   ``fixed_seeds`` names those that do not follow it even where the two numbers are equal.
+5. Files that a run reads count by their contents, whose checksums are its ``contents``.
+
+What rules 4 and 5 need is not in ``config.yaml``: a run writes :func:`beside_config` into its summary. Runs
+of older versions have neither: seeds follow wherever they are equal, and their files count by path alone.
 """
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
-from fedgm.config.contents import contents
-from fedgm.config.moved import MOVED
-from fedgm.errors import ConfigError
-
 # What cannot change a bit of a result. Seeds have folders of their own; `paper_*`, `winners` and `best` only
-# fill other keys, which count; `figure` only says what is drawn; of the profile only the name counts, because
-# captions show it.
+# fill other keys, which count; `figure` only says what is drawn.
 NOT_IDENTITY = (
     "seed", "output_dir", "rerun", "stop_after", "track", "checkpoint", "paper_rounds", "paper_momentum",
     "paper_delay", "winners", "best", "figure", "trainer.name", "trainer.workers", "trainer.devices",
     "trainer.keep_memory", "data.root", "data.source.root", "eval.metric",
 )  # fmt: skip
-# Key -> the value that versions without it implied: at that value it is left out.
-ADDED: dict[str, Any] = {
+# Key -> the value that versions without it had.
+IMPLIED: dict[str, Any] = {
     "participation.anchor": "start",
     "participation.age": "client",
+    "participation.sampler.name": "uniform",
     "algorithm.bias_correction": False,
     "eval.point": "sent",
     "eval.clients": 0,
     "data.shards": 2,
     "data.classes_per_client": 2,
     "local.state": "reset",
-    "callbacks": {"name": "none"},
-    "task": {"name": "classification", "_target_": "fedgm.tasks.cross_entropy.Classification"},
-    "upload": {"name": "plain", "_target_": "fedgm.upload.message.Plain"},
+    "callbacks.name": "none",
+    "task.name": "classification",
+    "upload.name": "plain",
 }
-# Key -> whether a run implies its value, as versions without the key did: then it is left out.
-IMPLIED: dict[str, Callable[[dict[str, Any]], bool]] = {
-    # `ideal` and `event` had no sampler; `autonomous`, which has no count of its own, always had one.
-    "participation.sampler": lambda run: _samples_plainly(run["participation"]),
-}
-# Key now -> key as stored runs have it.
-RENAMED: dict[str, str] = {}
-# Rules whose arithmetic changed for some runs alone, which then count as another version: (key, which runs).
-# `version: 2` in a yaml would part the others, too, from their stored results.
-CHANGED: dict[str, Callable[[dict[str, Any]], bool]] = {
-    # A stale client uses the control variate that it fetched with its model, not the newest.
-    "client.version": lambda run: run["client"]["name"] == "scaffold" and _stale(run["participation"]),
-    # FedNova's a_i of local momentum and FedProx instead of K_i.
-    "participation.version": lambda run: (
-        run["participation"].get("normalize") == "fednova"
-        and bool(run["local"]["momentum"] or run["client"].get("mu"))
-    ),
-    # Under `stages`, etas multiply the eta of a rule outside FedGM's family instead of replacing it.
-    "schedule.version": lambda run: (
-        run["schedule"]["_target_"] == "fedgm.schedule.stages.Stages"
-        and not run["algorithm"]["_target_"].startswith(
-            ("fedgm.server.GeneralMomentum", "fedgm.server.schemes.")
-        )
-    ),
-}
-SEED = -(2**62)  # stands for the run's seed in keys that follow it; no seed may be negative
+# Keys that name a file or a folder whose contents count.
+FILES = ("data.path", "data.source.path", "participation.speeds")
+# A configuration without these is only a part of one, of a damaged folder.
+NEEDED = frozenset(("name", "rounds", "algorithm.name", "data.name", "clients.count"))
 
 
 def identity(cfg: DictConfig) -> str:
-    """SHA-256 of all that can change a result, in resolved values."""
-    _require_unmasked(OmegaConf.to_container(cfg, resolve=True))
+    """The hash of a composed configuration."""
     values = _resolved(cfg)
-    for key in NOT_IDENTITY:
-        _pop(values, key)
-    values["profile"] = values["profile"]["name"]
-    local = values["local"]  # optimisers that were not chosen say nothing about the run
-    local["optimizers"] = {local["optimizer"]: local["optimizers"].get(local["optimizer"])}
-    if found := contents(values):  # a run without files of its own has the hash that it always had
-        values["contents"] = found
-    for key, implied in ADDED.items():
-        if _get(values, key) == implied:
-            _pop(values, key)
-    for key in [key for key, holds in IMPLIED.items() if holds(values)]:
-        _pop(values, key)
-    for key in [key for key, holds in CHANGED.items() if holds(values)]:
-        _put(values, key, max(2, _get(values, key) or 0))
-    for now, before in RENAMED.items():
-        if _has(values, now):
-            _put(values, before, _pop(values, now))
-    return hashlib.sha256(json.dumps(_plain(values), sort_keys=True).encode()).hexdigest()
+    return identity_of(values, int(cfg.seed), _beside(cfg, values))
 
 
-def _samples_plainly(scheme: dict[str, Any]) -> bool:
-    """Whether the sampler is the uniform one over the scheme's own clients."""
-    same = {key: scheme.get(key) for key in ("count", "per_round", "seed")}
-    return "count" in scheme and scheme.get("sampler") == {
-        "name": "uniform", "_target_": "fedgm.participation.Uniform", **same
-    }  # fmt: skip
+def identity_of(config: Mapping[str, Any], seed: int, facts: Mapping[str, Any] | None = None) -> str:
+    """The hash of a resolved configuration with dotted keys; ``facts`` is what :func:`beside_config` says."""
+    fixed_seeds = (facts or {}).get("fixed_seeds") or ()
+    values: dict[str, Any] = {}
+    for key, value in config.items():
+        if _counts(key, config):
+            follows = _is_seed(key) and value == seed and key not in fixed_seeds
+            values[key] = "seed" if follows else _plain(value)
+    for key in [key for key in values if _is_passed_on(key, values)]:
+        del values[key]
+    for key, implied in IMPLIED.items():
+        if values.get(key) == implied:
+            del values[key]
+    if contents := (facts or {}).get("contents"):
+        values["contents"] = contents
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _stale(participation: dict[str, Any]) -> bool:
-    """Whether a client may start from a past model."""
-    return participation.get("delay", 1) > 1 or participation.get("max_staleness", 0) > 0
+def identity_of_stored(config: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+    """The hash of a stored run; the one in its summary where its configuration is damaged."""
+    is_whole = config.keys() >= NEEDED and facts.get("seed") is not None
+    return identity_of(config, facts["seed"], facts) if is_whole else str(facts.get("hash"))
 
 
-def _resolved(cfg: DictConfig) -> dict[str, Any]:
-    """All values, the seed masked: keys that follow it must not tell seeds apart."""
-    masked = OmegaConf.merge(cfg, {"seed": SEED})
-    return cast(dict[str, Any], OmegaConf.to_container(masked, resolve=True))
+def beside_config(cfg: DictConfig) -> dict[str, Any]:
+    """What :func:`identity_of` needs besides the resolved configuration: a run writes it into its summary."""
+    return _beside(cfg, _resolved(cfg))
 
 
-def _require_unmasked(value: Any, key: str = "") -> None:
-    """Refuse the mask where it was typed: the run would have the hash of one whose key follows the seed."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            _require_unmasked(inner, f"{key}.{name}" if key else str(name))
-    elif isinstance(value, list):
-        for inner in value:
-            _require_unmasked(inner, key)
-    elif str(SEED) in str(number(value)):
-        raise ConfigError(key, value, "any other value: this one stands for the seed", f"{key}=0")
-
-
-def _plain(value: Any, key: str = "") -> Any:
-    """Whole floats as integers, at any depth: 1 and 1.0 mean the same run; targets where they were."""
-    if isinstance(value, dict):
-        return {k: _plain(v, k) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_plain(v) for v in value]
-    if key == "_target_" and isinstance(value, str):
-        return MOVED.get(value, value)
-    return number(value)
+def dotted(node: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
+    """All leaves of a tree by their whole keys; lists and empty trees are leaves."""
+    leaves: dict[str, Any] = {}
+    for key, value in node.items():
+        leaves |= (
+            dotted(value, f"{prefix}{key}.")
+            if isinstance(value, dict) and value
+            else {f"{prefix}{key}": value}
+        )
+    return leaves
 
 
 def number(value: Any) -> Any:
@@ -139,32 +103,86 @@ def number(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _get(values: dict[str, Any], key: str) -> Any:
-    """The value at a dotted key, or None."""
-    *path, last = key.split(".")
-    for part in path:
-        values = values.get(part) or {}
-    return values.get(last)
+def _beside(cfg: DictConfig, values: Mapping[str, Any]) -> dict[str, Any]:
+    with_another_seed = _resolved(OmegaConf.merge(cfg, {"seed": int(cfg.seed) + 1}))
+    seeds = [key for key in values if _is_seed(key) and _counts(key, values)]
+    fixed_seeds = sorted(key for key in seeds if values[key] == with_another_seed.get(key))
+    return {"fixed_seeds": fixed_seeds, "contents": _contents(values)}
 
 
-def _has(values: dict[str, Any], key: str) -> bool:
-    """Whether a dotted key is there, be it null."""
-    *path, last = key.split(".")
-    for part in path:
-        values = values.get(part) or {}
-    return last in values
+def _resolved(cfg: Any) -> dict[str, Any]:
+    return dotted(cast(dict[str, Any], OmegaConf.to_container(cfg, resolve=True)))
 
 
-def _pop(values: dict[str, Any], key: str) -> Any:
-    """Remove a dotted key, if it is there, and return its value."""
-    *path, last = key.split(".")
-    for part in path:
-        values = values.get(part) or {}
-    return values.pop(last, None)
+def _counts(key: str, config: Mapping[str, Any]) -> bool:
+    """Whether a key can change the result, or names what does."""
+    if any(key == left_out or key.startswith(f"{left_out}.") for left_out in NOT_IDENTITY):
+        return False
+    if key.startswith("profile."):  # its values only fill other keys; captions show its name
+        return key == "profile.name"
+    if key.startswith("local.optimizers."):  # those that were not chosen say nothing about the run
+        return key.startswith(f"local.optimizers.{config.get('local.optimizer')}.")
+    node, _, last = key.rpartition(".")
+    if last == "_target_" and str(config[key]).startswith("fedgm."):
+        return f"{node}.name" not in config and node != "data.source"  # which data.name names
+    return True
 
 
-def _put(values: dict[str, Any], key: str, value: Any) -> None:
-    *path, last = key.split(".")
-    for part in path:
-        values = values.setdefault(part, {})
-    values[last] = value
+def _is_seed(key: str) -> bool:
+    return key.endswith(".seed")
+
+
+def _is_passed_on(key: str, values: Mapping[str, Any]) -> bool:
+    """Whether a scheme only hands the value on to its sampler, which older versions had no keys for."""
+    start, _, name = key.rpartition(".")
+    around = f"participation.{name}"
+    return (
+        start == "participation.sampler"
+        and around in values
+        and values[around] == values[key]
+        and name != "name"
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Whole floats as integers, at any depth."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return number(value)
+
+
+def _contents(values: Mapping[str, Any]) -> dict[str, str]:
+    """A checksum for each file that is there; one that is missing is refused later, by whoever reads it."""
+    pattern = str(values.get("data.source.pattern") or "*")
+    paths = {key: Path(values[key]).expanduser() for key in FILES if isinstance(values.get(key), str)}
+    checksums = {key: _checksum(path, pattern) for key, path in paths.items()}
+    return {key: checksum for key, checksum in checksums.items() if checksum is not None}
+
+
+def _checksum(path: Path, pattern: str) -> str | None:
+    """Of a file its content, of a folder the names and contents of the files that are read."""
+    try:
+        if not path.is_dir():
+            return _checksum_of_file(path)
+        files = sorted(file for file in path.rglob(pattern) if file.is_file())
+        lines = [f"{file.relative_to(path).as_posix()} {_checksum_of_file(file)}\n" for file in files]
+    except OSError:
+        return None
+    return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
+
+
+def _checksum_of_file(path: Path) -> str:
+    """Read once for all points of a sweep, again when the file has been touched."""
+    if not path.is_file():  # a pipe would never end
+        raise OSError(f"{path} is not a file")
+    status = path.stat()
+    return _read(path.resolve(), (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+
+
+@lru_cache(maxsize=1024)
+def _read(path: Path, stamp: tuple[int, ...]) -> str:
+    del stamp  # tells two states of a file apart
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -79,7 +79,7 @@ def _run(
     differs = {key: value for key, value in config.items() if key not in shared or shared[key] != value}
     return {
         **{key: _plain(facts.get(key)) for key in SHOWN_FACTS},
-        "hash": facts["hash"][:8],
+        "hash": run.record.key[0][:8],
         "seconds": _seconds(facts.get("seconds"), rows),
         "ends": _stage_ends(facts.get("stages")),
         "config": differs,

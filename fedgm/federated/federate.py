@@ -8,8 +8,7 @@ from torch.utils.data import Dataset
 
 from fedgm.client.rules import ClientRule, Plain
 from fedgm.client.store import ClientStore, MemoryStore
-from fedgm.data.clients import ClientData
-from fedgm.data.datasets import as_clients
+from fedgm.data.clients import ClientData, as_clients
 from fedgm.errors import require
 from fedgm.federated.cohort import ClientParts, RoundSettings
 from fedgm.federated.loop import FederatedLoop

@@ -82,7 +82,7 @@ def labels(groups: Sequence[Sequence[RunRecord]]) -> list[str]:
     keys = differing(firsts)
     named = [label(run, keys) for run in firsts]
     return [
-        name if named.count(name) == 1 else f"{name} [{str(run.facts['hash'])[:6]}]"
+        name if named.count(name) == 1 else f"{name} [{run.key[0][:6]}]"
         for name, run in zip(named, firsts, strict=True)
     ]
 
@@ -91,6 +91,6 @@ def lines(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
     """Runs by line: seeds of one configuration together, each under its name."""
     groups: dict[str, list[RunRecord]] = {}
     for run in runs:
-        groups.setdefault(str(run.facts["hash"]), []).append(run)
+        groups.setdefault(run.key[0], []).append(run)
     ordered = [sorted(group, key=lambda run: run.facts["seed"]) for group in groups.values()]
     return dict(zip(labels(ordered), ordered, strict=True))

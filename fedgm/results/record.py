@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from warnings import warn
 
 import yaml
 
+from fedgm.config.identity import dotted, identity_of_stored
 from fedgm.config.trust import text_of
 from fedgm.lock import is_alive
 from fedgm.results import rows, summary
@@ -19,6 +21,7 @@ DONE = ("finished", "diverged")
 FACTS = (
     "hash", "name", "algorithm", "schedule", "participation", "profile", "model", "data", "seed", "rounds",
     "task", "metric", "metrics", "origin",
+    "fixed_seeds", "contents",
     "status", "reason", "rounds_done", "initial", "local_steps", "stages", "seconds", "commit", "versions",
 )  # fmt: skip
 NOT_STORED = ("output_dir", "rerun", "stop_after", "track", "best", "winners", "figure", "checkpoint")
@@ -33,10 +36,10 @@ class RunRecord:
     evaluations: list[Row] = field(repr=False)
     folder: Path | None = None  # None: it comes from an archive
 
-    @property
+    @cached_property
     def key(self) -> tuple[str, int]:
-        """What a run is found by."""
-        return self.facts["hash"], self.facts["seed"]
+        """What a run is found by, computed from its configuration: the hash in its summary may be older."""
+        return identity_of_stored(self.config, self.facts), self.facts["seed"]
 
     @property
     def status(self) -> str:
@@ -121,16 +124,7 @@ def configuration(folder: Path) -> dict[str, Any]:
         return {}
     if not isinstance(content, dict):
         return {}
-    return dict(_dotted({k: v for k, v in content.items() if k not in NOT_STORED}))
-
-
-def _dotted(node: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """All leaves with their whole keys; lists are leaves."""
-    leaves: list[tuple[str, Any]] = []
-    for key, value in node.items():
-        inner = isinstance(value, dict) and value
-        leaves += _dotted(value, f"{prefix}{key}.") if inner else [(f"{prefix}{key}", value)]
-    return leaves
+    return dotted({k: v for k, v in content.items() if k not in NOT_STORED})
 
 
 def mean_steps(runs: Iterable[RunRecord]) -> str:

@@ -34,7 +34,8 @@ KEYS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("seed", "rounds", "rounds_done"), _is_count),
     **dict.fromkeys(("final", "best", "last10", "initial", "last"), _are_numbers),
     **dict.fromkeys(("gain", "seconds", "local_steps"), is_number),
-    **dict.fromkeys(("versions", "digests"), _are_words),
+    **dict.fromkeys(("versions", "digests", "contents"), _are_words),
+    "fixed_seeds": lambda value: isinstance(value, list),
     "stages": _are_stages,
 }
 # Without these a command cannot show or continue its own run.

@@ -3,13 +3,17 @@
 import re
 import shutil
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from fedgm.config.identity import NOT_IDENTITY, identity, number
+from fedgm.config.identity import NOT_IDENTITY, identity, identity_of_stored, number
 from fedgm.errors import FedGMError
 from fedgm.files import beside, make_folder
+from fedgm.results import summary
+from fedgm.results.record import configuration
 
 LABEL_LENGTH = 60
 # Words that a folder's name leaves out: said by the folders around it, or without effect on the result.
@@ -35,11 +39,34 @@ def label(cfg: DictConfig, overrides: Iterable[str]) -> str:
 
 def locate(cfg: DictConfig, overrides: Iterable[str], hash: str | None = None) -> Path:
     """``<output_dir>/<experiment>/<label>-<8 hex>/seed=<n>``; a run keeps the folder it has."""
-    home = Path(str(cfg.output_dir)) / str(cfg.name)
-    mark = (hash or identity(cfg))[:8]
-    existing = sorted(home.glob(f"*-{mark}"))
-    run = existing[0] if existing else home / f"{label(cfg, overrides)}-{mark}"
-    return run / f"seed={cfg.seed}"
+    home, mark = Path(str(cfg.output_dir)) / str(cfg.name), hash or identity(cfg)
+    named = [path / f"seed={cfg.seed}" for path in sorted(home.glob(f"*-{mark[:8]}"))]
+    if there := [path for path in named if path.is_dir()]:
+        return there[0]
+    if home.is_dir() and (
+        older := _begun_by_older_versions(home, home.stat().st_mtime_ns).get((mark, cfg.seed))
+    ):
+        return older
+    return named[0] if named else home / f"{label(cfg, overrides)}-{mark[:8]}" / f"seed={cfg.seed}"
+
+
+@lru_cache(maxsize=8)
+def _begun_by_older_versions(home: Path, stamp: int) -> dict[tuple[str, int], Path]:
+    """Runs whose folder is not named by their hash of today; read once for all points of a sweep."""
+    del stamp  # changes when a folder is added
+    runs: dict[tuple[str, int], Path] = {}
+    for path in sorted(home.glob("*/seed=*/summary.json")):
+        facts = summary.read(path.parent)
+        if facts.get("hash") and facts.get("seed") is not None:
+            mark = stored_hash(path.parent, facts)
+            if not path.parents[1].name.endswith(mark[:8]):
+                runs.setdefault((mark, facts["seed"]), path.parent)
+    return runs
+
+
+def stored_hash(folder: Path, facts: dict[str, Any]) -> str:
+    """The hash of the run in a folder, by today's rules: a summary with ``fixed_seeds`` has it already."""
+    return facts["hash"] if "fixed_seeds" in facts else identity_of_stored(configuration(folder), facts)
 
 
 def create(folder: Path, sync: bool = False) -> None:

@@ -12,6 +12,7 @@ from rich.console import Console
 from fedgm.client.store import ClientStore, require_room
 from fedgm.client.weights import FlatWeights
 from fedgm.config import RunConfig
+from fedgm.config.identity import beside_config
 from fedgm.data.clients import ClientData
 from fedgm.errors import FedGMError
 from fedgm.federated.callback import FedGM
@@ -23,7 +24,7 @@ from fedgm.lightning import pl
 from fedgm.lock import locked
 from fedgm.results import rows, summary
 from fedgm.running import checkpoint, facts, fallback, memory, terminal
-from fedgm.running.folder import create, empty
+from fedgm.running.folder import create, empty, stored_hash
 from fedgm.running.loggers import round_log
 from fedgm.running.parts import Parts
 from fedgm.running.progress import RoundProgress
@@ -56,7 +57,7 @@ class OneRun:
         self.config, self.cfg, self.parts, self.folder, self.console = config, cfg, parts, folder, console
         self.alone, self.callbacks = alone, callbacks  # besides those of the configuration
         resolve_mode(config.track.mode)
-        self.static = facts.facts_of(config, parts, folder, mark)
+        self.static = facts.facts_of(config, parts, folder, mark) | beside_config(cfg)
         self.last = min(config.stop_after or config.rounds, config.rounds)
 
     def result(self) -> RunResult:
@@ -99,7 +100,7 @@ class OneRun:
                     "summary.json is damaged: the run is continued from its checkpoints, or begun again"
                 )
             before = summary.own(folder)
-            if before.get("hash", mark) != mark:
+            if "hash" in before and stored_hash(folder, before) != mark:
                 raise FedGMError(
                     f"{folder} holds another run whose hash begins alike. Try another output_dir"
                 )

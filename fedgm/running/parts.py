@@ -17,9 +17,8 @@ from omegaconf import DictConfig
 
 from fedgm.client.rules import ClientRule
 from fedgm.config import RunConfig, validate
-from fedgm.config.limits import require_model_fits, require_possible
+from fedgm.config.checks import require_model_fits, require_possible, require_shape
 from fedgm.config.parts import build, check_part, target_of
-from fedgm.config.shape import require_shape
 from fedgm.data.clients import ClientData, Source, local_steps
 from fedgm.errors import ClashError, require, require_fits
 from fedgm.models.build import parameters

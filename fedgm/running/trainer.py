@@ -11,11 +11,10 @@ import torch
 
 from fedgm.client.store import Store
 from fedgm.config import RunConfig
-from fedgm.config.limits import require_model_fits
+from fedgm.config.checks import require_model_fits
 from fedgm.config.parts import build, target_of
-from fedgm.data.clients import ClientData, Evaluation
+from fedgm.data.clients import ClientData, Evaluation, client_evaluation
 from fedgm.data.federation import Federation
-from fedgm.data.own import client_evaluation
 from fedgm.draws import derive
 from fedgm.errors import ClashError, require, require_fits
 from fedgm.federated.cohort import ClientParts, RoundSettings

@@ -9,7 +9,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from fedgm.config import compose, conf_dir, validate
-from fedgm.config.shape import FIGURE
+from fedgm.config.checks import FIGURE
 from fedgm.errors import ClashError, RefusedError, require
 from fedgm.results.judged_run import Window, first_quarter, last_quarter, whole
 from fedgm.study import claims

@@ -51,7 +51,7 @@ def _wholes(cfg: DictConfig, runs: Collection[RunRecord]) -> list[str]:
     """Hashes that the configuration has with more rounds, of those of which runs are known."""
     if cfg.rounds % cfg.eval.every or not _is_ours(cfg):  # its last evaluation is none of a longer run
         return []
-    known = {run.facts["hash"] for run in runs}
+    known = {run.key[0] for run in runs}
     lengths = {(int(run.facts["rounds"]), str(run.facts["name"])) for run in runs if _is_named(run)}
     found: dict[str, DictConfig] = {}
     for rounds, name in lengths:

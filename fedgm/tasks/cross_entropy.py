@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fedgm.data.images import Batch
-from fedgm.data.windows import IGNORE
+from fedgm.data.text import IGNORE
 from fedgm.tasks.metric import ACCURACY, LOSS
 from fedgm.tasks.module import TaskModule
 

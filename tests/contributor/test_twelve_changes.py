@@ -1,4 +1,4 @@
-"""Twelve changes as a stranger makes them: one file and one yaml each, outside fedgm, nothing else edited."""
+"""Thirteen changes as a stranger makes them: a file and a yaml each, outside fedgm, nothing else edited."""
 
 import json
 from pathlib import Path
@@ -56,7 +56,7 @@ def test_each_yaml_names_one_file_and_no_file_is_named_twice():
     ]
     files = {path.stem for path in (HOME / "elsewhere").glob("*.py")} - {"__init__", "count_runs"}
     assert sorted(targets) == sorted(files)
-    assert len(targets) == 11  # the twelfth is a command, which has no configuration
+    assert len(targets) == 12  # the thirteenth is a command, which has no configuration
 
 
 def test_server_rule(tmp_path):
@@ -115,6 +115,26 @@ def test_data_set(tmp_path):
     assert result.summary["data"] == "stripes"
     tensors = load_file(result.folder / "model.safetensors")
     assert min(len(bias) for name, bias in tensors.items() if name.endswith(".bias")) == 2  # its classes
+
+
+WITHOUT_YAML = "data.partition={_target_: elsewhere.halves.halves, share: 0.75}"
+
+
+@pytest.mark.parametrize("words", [["+data/partition=halves", "data.partition.share=0.75"], [WITHOUT_YAML]])
+def test_partition(tmp_path, words):
+    watch = Watch()
+    words = [*words, "participation/sampler=in_turn", "clients.count=4", "local.unit=epochs"]
+    result = run(tmp_path / "run", *words, rounds=1, callbacks=[watch])
+    assert watch.clients == [0, 1]
+    assert (
+        rows(result)[0]["cohort/steps"] == 2 * 8
+    )  # clients 0 and 1 share 150 of 200 images, in batches of 10
+    drawn = CliRunner().invoke(main, ["data", "--show", *SMALL, *words, "--out", str(tmp_path / "split.png")])
+    assert drawn.exit_code == 0, drawn.output
+    with pytest.raises(ConfigError, match=r"data\.partition\.share=2: expected"):
+        run(tmp_path, *words, "data.partition.share=2")
+    with pytest.raises(ConfigError, match=r"data\.partition\.share=wide: expected a number"):
+        run(tmp_path, *words, "data.partition.share=wide")
 
 
 def test_task(tmp_path):

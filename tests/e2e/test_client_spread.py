@@ -6,7 +6,7 @@ import torch
 
 import fedgm
 from fedgm.config import compose, validate
-from fedgm.data.own import ClientEvaluation, client_evaluation
+from fedgm.data.clients import ClientEvaluation, client_evaluation
 from fedgm.errors import ConfigError
 from fedgm.results import rows
 from fedgm.running.parts import load_clients

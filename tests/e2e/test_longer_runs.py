@@ -4,10 +4,10 @@ import json
 from dataclasses import replace
 
 import pytest
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 import fedgm
-from fedgm.config.identity import identity
+from fedgm.config.identity import dotted
 from fedgm.results import archive, record
 from fedgm.study import longer, report, reproduce
 from fedgm.study.figure_runs import make
@@ -40,6 +40,12 @@ def planned(*words):
 
 def parts_of(one, run: record.RunRecord):
     return {key: part for key, (part, _) in longer.parts(one, {run.key: run}).items()}
+
+
+def as_of(cfg: DictConfig, run: record.RunRecord, **facts) -> record.RunRecord:
+    """The rows of a run, as if it had this configuration."""
+    values = dotted(OmegaConf.to_container(cfg, resolve=True))
+    return replace(run, facts={**run.facts, **facts}, config=values)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +131,7 @@ OTHERS_PARTS = ["callbacks=early_stopping", "data.source._target_=my.Source", "t
 def test_what_is_not_ours_might_look_at_the_number_of_rounds(paused, word):
     other = planned("rounds=6", word)
     long = OmegaConf.merge(other.configs["eta_2", 0], {"rounds": 12, "name": "multistage_long"})
-    run = replace(paused, facts={**paused.facts, "hash": identity(long)})
+    run = as_of(long, paused)
     assert parts_of(other, run) == {}
 
 
@@ -141,8 +147,8 @@ def test_a_run_that_is_done_comes_before_a_longer_one_that_is_not(paused):
     longest = OmegaConf.merge(cfg, {"rounds": 24, "name": "multistage_long"})
     shorter = OmegaConf.merge(cfg, {"rounds": 8, "name": "multistage_long"})
     runs = [
-        replace(paused, facts={**paused.facts, "hash": identity(longest), "rounds": 24}),
-        replace(paused, facts={**paused.facts, "hash": identity(shorter), "rounds": 8, "status": "finished"}),
+        as_of(longest, paused, rounds=24),
+        as_of(shorter, paused, rounds=8, status="finished"),
         paused,
     ]
     found = longer.parts(planned("rounds=6"), {run.key: run for run in runs})

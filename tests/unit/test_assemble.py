@@ -4,7 +4,7 @@ import pytest
 from torch import nn
 
 from fedgm import config
-from fedgm.config import limits
+from fedgm.config import checks
 from fedgm.errors import ConfigError
 from fedgm.running.parts import build_parts, task_class
 from fedgm.running.trainer import build_module
@@ -58,7 +58,7 @@ def test_a_library_model_that_fits_nowhere_is_refused_before_it_is_built(word):
 
 def test_our_own_model_that_does_not_fit_is_not_built(monkeypatch):
     run = config.validate(config.compose(["profile=tiny"]))
-    monkeypatch.setattr(limits, "memory", lambda: 10**5)
+    monkeypatch.setattr(checks, "memory", lambda: 10**5)
     with pytest.raises(ConfigError, match=r"a model of .* parameters take"):
         build_parts(run)
 
@@ -72,6 +72,6 @@ def test_a_model_from_elsewhere_is_counted_once_it_is_built(monkeypatch):
     cfg = config.compose(["profile=tiny", word, "~model.depth", "~model.width", "~model.norm"])
     run = config.validate(cfg)
     assert build_module(run, {"num_classes": 10}).net.out_features == 10
-    monkeypatch.setattr(limits, "memory", lambda: 10**5)
+    monkeypatch.setattr(checks, "memory", lambda: 10**5)
     with pytest.raises(ConfigError, match="a model of 10,010 parameters take"):
         build_module(run, {"num_classes": 10})

@@ -44,7 +44,7 @@ RANGES = {
     "data.alpha=-0.5": ("0 (one class per client), a positive number, or inf (IID)", "data.alpha=0.5"),
     "data.alpha=nan": ("0 (one class per client), a positive number, or inf (IID)", "data.alpha=0.5"),
     "data.partition=iid": (
-        "dirichlet or virtual or shards or classes or quantity or capped",
+        "capped or classes or dirichlet or quantity or shards or virtual, or keys with a _target_",
         "data.partition=dirichlet",
     ),
     "data.shards=0": ("a number of at least 1", "data.shards=2"),

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from fedgm.data.text import TextFederation
 from fedgm.data.tokens import tokenize
-from fedgm.data.windows import TextFederation
 from fedgm.errors import ConfigError
 from fedgm.models.gpt import gpt
 

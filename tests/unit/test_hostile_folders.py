@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 
 import fedgm
 from fedgm import config
-from fedgm.config.protocols import lacks, promised
+from fedgm.config.parts import lacks, promised
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.files import read_json, sealed
 from fedgm.participation.devices import read_speeds
@@ -60,7 +60,6 @@ def stored(folder: Path, key: str, value: object, *words: str) -> config.RunConf
         ("data.source", {"_target_": "hydra.utils.instantiate", "config": {}}),
         ("data.source", {"_target_": "hydra.utils.get_method", "path": "os.system"}),
         ("data.source", {"_target_": "fedgm.config.parts.get_object", "path": "os.system"}),
-        ("data.source", {"_target_": "fedgm.data.npz.zipfile.ZipFile", "file": "x"}),
         ("data.source.noise", [{"_target_": "fedgm.schedule.Constant"}]),  # Hydra would build it on the way
         ("data.source.noise", {"inner": {"_target_": "fedgm.schedule.Constant"}}),
         (

@@ -13,11 +13,13 @@ import pytest
 import torch
 import yaml
 from click.testing import CliRunner
+from omegaconf import OmegaConf
 from safetensors.torch import load_file
 
 import fedgm
 from fedgm.commands import main
-from fedgm.config import reopened
+from fedgm.config import compose, reopened, stored
+from fedgm.errors import ConfigError
 from fedgm.results import record
 from fedgm.running.parts import build_parts
 
@@ -70,9 +72,9 @@ def test_every_reader_reads_them(tmp_path):
     scores = {run.facts["commit"]: run.last("test/acc") for run in record.below(tmp_path) if run.is_done}
     assert scores == {"6ffc2177df84": 0.1, "e91535a2da6f": 0.15}
     listed = typed("list", tmp_path)
-    assert (listed.count("finished"), listed.count("paused")) == (2, 1)
+    assert (listed.count("finished"), listed.count("paused")) == (2, 0)  # `unanchored` is `paused`, finished
     assert "1 finished" in typed("compare", folder, "--out", tmp_path / "c.png")
-    assert "3 runs" in typed("dashboard", tmp_path, "--out", tmp_path / "d.html", "--partition")
+    assert "2 runs" in typed("dashboard", tmp_path, "--out", tmp_path / "d.html", "--partition")
 
 
 @pytest.mark.parametrize(
@@ -90,6 +92,32 @@ def test_one_of_them_is_shown_and_its_parts_are_built(tmp_path, name, words):
     config = reopened(folder)
     scheme = build_parts(config).participation
     assert (scheme.anchor, scheme.history) == ("start", 1 if name == "finished" else 2)
+
+
+@pytest.mark.parametrize(
+    ("key", "option", "before"),
+    [
+        ("schedule", "cosine", "fedgm.server.decay.Cosine"),
+        ("participation", "fedbuff", "fedgm.participation.Event"),  # which inherits its target
+        ("data.source", "npz", "fedgm.data.arrays.load"),
+    ],
+)
+def test_a_target_of_then_is_found_by_the_name_of_its_part(tmp_path, key, option, before):
+    group = key.split(".")[0]
+    cfg = compose([f"{group}={option}"])
+    present = OmegaConf.select(cfg, f"{key}._target_")
+    OmegaConf.update(cfg, f"{key}._target_", before)
+    (tmp_path / "config.yaml").write_text(OmegaConf.to_yaml(cfg, resolve=True))
+    assert OmegaConf.select(stored(tmp_path), f"{key}._target_") == present
+
+
+def test_a_target_that_is_gone_is_refused_under_a_name_of_the_users_own(tmp_path):
+    words = ["algorithm._target_=fedgm.server.Gone", "algorithm.name=mine"]
+    (tmp_path / "config.yaml").write_text(OmegaConf.to_yaml(compose(words), resolve=True))
+    with pytest.raises(
+        ConfigError, match=r"algorithm\._target_=fedgm\.server\.Gone: expected an importable name"
+    ):
+        stored(tmp_path)
 
 
 def test_the_trained_model_comes_back(tmp_path):

@@ -9,9 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from fedgm.commands import main
-from fedgm.config import compose, limits
-from fedgm.config.refusals import near
-from fedgm.errors import ConfigError, RefusedError
+from fedgm.config import checks, compose
+from fedgm.errors import ConfigError, RefusedError, near
 from fedgm.running.main import require_options
 from fedgm.running.parts import require_sound
 
@@ -22,7 +21,7 @@ WRONG = {
     "algorithm=fedavgg": ("algorithm", "fedavg, fedavgm", "algorithm=fedavg"),
     "algorithm.bta=.9": ("algorithm.bta", "beta, eta", "algorithm.beta=.9"),
     "algoritm=fedavg": ("algoritm", "a key of the configuration (algorithm", "algorithm=fedavg"),
-    "+experiment=multistag": ("+experiment", "heterogeneity, multistage, ", "+experiment=multistage"),
+    "+experiment=multistag": ("+experiment", "long, multistage, ", "+experiment=multistage"),
     "experiment=multistage": ("experiment", "a + before it", "+experiment=multistage"),
     "schedule=multstage": ("schedule", "multistage", "schedule=multistage"),
     "+foo=1": ("foo", "a key of the configuration", "--cfg job, which prints all keys"),
@@ -66,6 +65,11 @@ WRONG = {
         "participation.sampler.per_round",
         "1 to",
         "participation.sampler.per_round=100",
+    ),
+    "algorithm._target_=fedgm.server.fedadam.FedAdam": (
+        "algorithm._target_",
+        "algorithm.name=fedgm is fedgm.server.GeneralMomentum",
+        "algorithm.name=NAME beside it",
     ),
     "figure=3": ("figure", "null or keys such as title", "figure=null"),
     "data.source=3": ("data.source", "keys with a _target_", "data=synthetic"),
@@ -115,7 +119,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("typed", ENDLESS, ids=" ".join)
 def test_what_never_ends_or_never_fits_is_refused_with_the_estimate(typed, monkeypatch):
-    monkeypatch.setattr(limits, "memory", lambda: 24 * 2**30)
+    monkeypatch.setattr(checks, "memory", lambda: 24 * 2**30)
     with pytest.raises(ConfigError) as caught:
         require_sound(compose(["profile=tiny", *typed]))
     key, estimate = ENDLESS[typed]
@@ -212,26 +216,26 @@ def test_a_misspelt_option_ends_as_every_refusal():
 
 def test_more_workers_than_a_machine_can_have_are_refused(monkeypatch):
     words = ["profile=tiny", "trainer.workers=100000", "clients.per_round=100"]
-    monkeypatch.setattr(limits.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(checks.os, "cpu_count", lambda: 2)
     with pytest.raises(ConfigError, match=r"trainer\.workers=100000: expected at most 16, with 2 cores"):
         require_sound(compose(words))
     require_sound(compose([*words, "clients.per_round=3"]))  # never idle workers
-    monkeypatch.setattr(limits.os, "cpu_count", lambda: 1000)
-    monkeypatch.setattr(limits, "memory", lambda: 2**32)
+    monkeypatch.setattr(checks.os, "cpu_count", lambda: 1000)
+    monkeypatch.setattr(checks, "memory", lambda: 2**32)
     with pytest.raises(ConfigError, match=r"trainer\.workers=100000: .*100 processes take 6.25 GiB"):
         require_sound(compose(words))
 
 
 @pytest.mark.parametrize("name", ["TORCHELASTIC_RUN_ID", "SLURM_STEP_NUM_TASKS"])
 def test_workers_that_a_cluster_has_started_are_not_counted_as_ours(monkeypatch, name):
-    monkeypatch.setattr(limits.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(checks.os, "cpu_count", lambda: 2)
     monkeypatch.setenv(name, "32")
     require_sound(compose(["profile=tiny", "trainer.workers=32", "clients.per_round=50"]))
 
 
 def test_a_model_that_fits_once_need_not_fit_for_every_worker(monkeypatch):
     config = require_sound(compose(["profile=tiny", "trainer.workers=4", "clients.per_round=5"]))
-    monkeypatch.setattr(limits, "memory", lambda: 60 * 10**6)
-    limits.require_model_fits(replace(config, trainer=replace(config.trainer, workers=1)), 10**6, 1)
+    monkeypatch.setattr(checks, "memory", lambda: 60 * 10**6)
+    checks.require_model_fits(replace(config, trainer=replace(config.trainer, workers=1)), 10**6, 1)
     with pytest.raises(ConfigError, match=r"trainer\.workers=4: .*4 workers with a model of 1,000,000"):
-        limits.require_model_fits(config, 10**6, 1)
+        checks.require_model_fits(config, 10**6, 1)

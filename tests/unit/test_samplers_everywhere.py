@@ -5,7 +5,6 @@ import pytest
 
 from fedgm import config
 from fedgm.config.identity import identity
-from fedgm.config.moved import MOVED, with_present_targets
 from fedgm.config.parts import build
 from fedgm.participation import Bernoulli, Biased, ClientFacts, ClientTask, Uniform
 
@@ -44,12 +43,6 @@ def test_a_sampler_other_than_the_implied_one_is_another_run():
     assert identity(config.compose(["participation/sampler=uniform"])) == plain
     assert identity(config.compose(["participation/sampler=bernoulli"])) != plain
     assert identity(config.compose(["participation.sampler.per_round=2"])) != plain
-
-
-def test_stored_targets_are_found_where_they_are_now():
-    for now, before in MOVED.items():
-        stored = {"a": [{"_target_": before, "b": before}]}
-        assert with_present_targets(stored) == {"a": [{"_target_": now, "b": before}]}
 
 
 def test_an_offer_goes_by_type_not_by_name():

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import fedgm.commands as cli
 from fedgm import config
-from fedgm.data.federation import PARTITIONS
+from fedgm.config.options import options
 from fedgm.data.partition import label_counts
 from fedgm.data.skew import capped, classes, quantity, shards
 from fedgm.draws import generator
@@ -126,7 +126,7 @@ def test_what_cannot_be_split_is_refused_by_key(make, key):
 TINY = ["profile=tiny", "data.train_samples=300", "clients.count=12", "data.alpha=5"]
 
 
-@pytest.mark.parametrize("name", PARTITIONS)
+@pytest.mark.parametrize("name", options("data/partition"))
 def test_show_draws_the_split_that_the_run_trains_on(name, tmp_path, monkeypatch):
     from fedgm.figures import partition as picture
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedgm.data import text
+from fedgm.data.text import IGNORE, TextFederation
 from fedgm.data.tokens import choose, tokenize, unigram_entropy
-from fedgm.data.windows import IGNORE, TextFederation
 from fedgm.draws import generator
 from fedgm.errors import ConfigError, DataError, RefusedError
 

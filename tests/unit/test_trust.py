@@ -49,13 +49,21 @@ def refusal(folder: Path, *trust: str) -> str:
         "fedgm.files.os.system", "fedgm.running.one_run.shutil.rmtree", "torch.nn.modules.module.torch.load",
         "torch.optim.optimizer.torch.hub.load", "fedgm", "fedgmx.anything", "torch.nnx.anything",
         "fedgm.__version__", "fedgm.config.__builtins__.eval", "fedgm.results.record.RunRecord.mean",
-        "torch.nn.Module.apply", "torch.nn.functional", "fedgm.data.npz.KEYS",
+        "torch.nn.Module.apply", "torch.nn.functional",
         "fedgm..files", "", 7, None, ["os.system"], {"_target_": "os.system"},
     ],
 )  # fmt: skip
 def test_a_target_from_elsewhere_is_refused(tmp_path, target):
     text = refusal(run_with(tmp_path, "data.source._target_", target))
     assert "data.source._target_=" in text
+
+
+@pytest.mark.parametrize("target", ["fedgm.data.npz.KEYS", "fedgm.data.npz.zipfile.ZipFile"])
+def test_what_our_modules_only_mention_is_refused_or_not_built(tmp_path, target):
+    key = "local.optimizers.sgd._target_"
+    assert f"{key}=" in refusal(run_with(tmp_path, key, target))
+    opened = config.stored(run_with(tmp_path, "data.source._target_", target))
+    assert opened.data.source["_target_"] == "fedgm.data.synthetic.load"  # what data.name says
 
 
 @pytest.mark.parametrize(
