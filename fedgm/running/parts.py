@@ -20,6 +20,7 @@ from fedgm.config import RunConfig, validate
 from fedgm.config.checks import require_model_fits, require_possible, require_shape
 from fedgm.config.parts import build, check_part, target_of
 from fedgm.data.clients import ClientData, Source, local_steps
+from fedgm.data.federation import partition_of
 from fedgm.errors import ClashError, require, require_fits
 from fedgm.models.build import parameters
 from fedgm.participation import ClientFacts, Participation
@@ -36,6 +37,7 @@ if TYPE_CHECKING:  # they import Lightning
     from fedgm.tasks import Scoreboard, TaskModule
 
 # Parameters that set eta alone, whatever a scheme calls them; the `a` of pid_opt (with Kd) is a momentum.
+GIVEN_TO_A_SPLIT = {"labels", "clients", "seed", "min_samples"}
 RATES = ("eta", "lr", "a", "L", "delta")
 
 
@@ -83,6 +85,7 @@ def build_parts(config: RunConfig, folder: Path | None = None, typed: Sequence[s
     upload: UploadRule = build(config.upload, "upload", kind=UploadRule)
     require_fitting(config, engine.rule, client, upload)
     check_part(config.data.source, "data.source")
+    check_part(partition_of(vars(config.data)), "data.partition", given=GIVEN_TO_A_SPLIT)
     _require_room(config, participation.history)
     task, board = task_class(config), scoreboard_of(config)
     _require_task(config, task)
