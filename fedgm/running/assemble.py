@@ -25,7 +25,8 @@ from fedgm.federated.loop import FederatedLoop
 from fedgm.federated.ranks import world
 from fedgm.federated.workers import FederatedDDP
 from fedgm.lightning import Checkpoint, LightningEnvironment, Logger, MisconfigurationException, pl
-from fedgm.models.build import build_net, fit_batches, parameters, require_weights
+from fedgm.models.build import build_net, fit_batches, require_weights
+from fedgm.models.size import parameters
 from fedgm.participation import ClientFacts, Participation
 from fedgm.participation.local_work import NEEDS_UNIFORM_MEAN, effective_steps
 from fedgm.running.checkpoint import AtomicCheckpointIO

@@ -10,7 +10,7 @@ from fedgm.config import RunConfig, validate
 from fedgm.config.limits import require_model_fits, require_possible
 from fedgm.config.parts import build, check_part, target_of
 from fedgm.config.shape import require_shape
-from fedgm.models.build import parameters
+from fedgm.models.size import parameters
 
 OWN = "fedgm."  # torchvision's models are looked at only once its operators are declared
 
