@@ -59,10 +59,7 @@ def stored(folder: Path, trust: Sequence[str] = ()) -> DictConfig:
 def reopened(folder: Path, trust: Sequence[str] = ()) -> RunConfig:
     """The typed configuration of a stored run, refused for what a command line would be refused for."""
     register()
-    config = validate(stored(folder, trust))
-    require_shape(config)
-    require_possible(config)
-    return config
+    return require_sound(stored(folder, trust))
 
 
 def _with_present_targets(values: dict[str, Any]) -> dict[str, Any]:
@@ -93,3 +90,11 @@ def validate(cfg: DictConfig) -> RunConfig:
     except OmegaConfBaseException as error:
         key, reason = str(error.full_key or "configuration"), str(error).splitlines()[0]
         raise ConfigError(key, "(unreadable)", reason, f"another {key}") from None
+
+
+def require_sound(cfg: DictConfig) -> RunConfig:
+    """The typed configuration: schema first, then shapes, then sizes that this machine can hold."""
+    config = validate(cfg)
+    require_shape(config)
+    require_possible(config)
+    return config

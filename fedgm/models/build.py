@@ -1,4 +1,4 @@
-"""From a model's yaml to a network that fits the data: its size, stored weights, batches it can train on."""
+"""From a model's yaml to a network that fits the data: stored weights, batches it can train on."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -12,23 +12,9 @@ from torch import nn
 from fedgm.config.parts import build, target_of
 from fedgm.data.federation import Federation
 from fedgm.data.images import Batch
-from fedgm.errors import ConfigError, DataError, FedGMError, near, require
+from fedgm.errors import ConfigError, DataError, near, require
 
 WHY = "its BatchNorm has 1x1 pixels left, and one image there has no variance"
-
-
-def parameters(node: Mapping[str, Any], given: Mapping[str, Any]) -> int:
-    """The number of weights, counted without memory for them and without loading any."""
-    plain = {**node, "weights": None} if "weights" in node else node
-    try:
-        with torch.random.fork_rng(devices=[]), torch.device("meta"):
-            net: Any = build(plain, "model", **given)
-            return sum(p.numel() for p in net.parameters())
-    except FedGMError:
-        raise
-    except (RuntimeError, OverflowError, MemoryError) as error:  # sizes beyond what a tensor can have
-        reason = str(error).splitlines()[0]
-        raise ConfigError("model", node["name"], f"sizes that exist ({reason})", "model.width=16") from None
 
 
 def build_net(node: Mapping[str, Any], given: Mapping[str, Any]) -> nn.Module:

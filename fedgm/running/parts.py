@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from omegaconf import DictConfig
 
 from fedgm.client.rules import ClientRule
-from fedgm.config import RunConfig, validate
-from fedgm.config.checks import require_model_fits, require_possible, require_shape
+from fedgm.config import RunConfig
+from fedgm.config.checks import require_model_fits
 from fedgm.config.parts import build, check_part, target_of
 from fedgm.data.clients import ClientData, Source, local_steps
 from fedgm.data.federation import partition_of
 from fedgm.errors import ClashError, require, require_fits
-from fedgm.models.build import parameters
+from fedgm.models.size import parameters
 from fedgm.participation import ClientFacts, Participation
 from fedgm.participation.local_work import effective_steps
 from fedgm.running.fitting import require_fitting
@@ -39,14 +38,6 @@ if TYPE_CHECKING:  # they import Lightning
 # Parameters that set eta alone, whatever a scheme calls them; the `a` of pid_opt (with Kd) is a momentum.
 GIVEN_TO_A_SPLIT = {"labels", "clients", "seed", "min_samples"}
 RATES = ("eta", "lr", "a", "L", "delta")
-
-
-def require_sound(cfg: DictConfig) -> RunConfig:
-    """The typed configuration: schema first, then shapes, then sizes that this machine can hold."""
-    config = validate(cfg)
-    require_shape(config)
-    require_possible(config)
-    return config
 
 
 @dataclass

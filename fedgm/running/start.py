@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from omegaconf import DictConfig
 from rich.console import Console
 
+from fedgm.config import require_sound
 from fedgm.config.identity import identity
 from fedgm.running.folder import locate
-from fedgm.running.parts import build_parts, require_sound
 from fedgm.starting import ready, without_treespec_warning
 
 if TYPE_CHECKING:
@@ -28,8 +28,10 @@ def execute(
     config = require_sound(cfg)
     mark = identity(cfg)
     folder = locate(cfg, overrides, mark)
+    from fedgm.running.parts import build_parts  # imports torch
+
     parts = build_parts(config, folder, overrides)
-    from fedgm.running.one_run import OneRun
+    from fedgm.running.one_run import OneRun  # imports Lightning
 
     ready()  # imports are over: Ctrl-C is the run's from now on
     return OneRun(config, cfg, parts, folder, mark, console, alone, callbacks).result()

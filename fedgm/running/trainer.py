@@ -22,7 +22,8 @@ from fedgm.federated.loop import FederatedLoop, rounds_done
 from fedgm.federated.ranks import world
 from fedgm.federated.workers import FederatedDDP
 from fedgm.lightning import Checkpoint, LightningEnvironment, Logger, MisconfigurationException, pl
-from fedgm.models.build import build_net, fit_batches, parameters
+from fedgm.models.build import build_net, fit_batches
+from fedgm.models.size import parameters
 from fedgm.running.checkpoint import AtomicCheckpointIO
 from fedgm.running.parts import Parts, task_class
 from fedgm.tasks import TaskModule

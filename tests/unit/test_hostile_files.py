@@ -11,13 +11,12 @@ from omegaconf import OmegaConf
 import fedgm
 import fedgm.commands as cli
 from fedgm import config
-from fedgm.config import identity
+from fedgm.config import identity, require_sound
 from fedgm.dashboard.collect import Collector
 from fedgm.dashboard.split import splits
 from fedgm.errors import ConfigError, RefusedError
 from fedgm.participation.devices import read_speeds
 from fedgm.results import archive
-from fedgm.running.parts import require_sound
 from tests.dashboard.dashboard_runs import write_run
 
 EVENT = ("profile=tiny", "data=synthetic", "participation=event", "clients.count=6", "clients.per_round=3")

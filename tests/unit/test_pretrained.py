@@ -6,7 +6,8 @@ import torch
 import fedgm
 from fedgm.errors import ConfigError, DataError
 from fedgm.lightning import pl  # noqa: F401 - before torchvision
-from fedgm.models.build import build_net, parameters
+from fedgm.models.build import build_net
+from fedgm.models.size import parameters
 
 NODE = {
     "_target_": "torchvision.models.mobilenet_v3_small", "weights": "IMAGENET1K_V1", "name": "mobilenet",

@@ -9,10 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from fedgm.commands import main
-from fedgm.config import checks, compose
+from fedgm.config import checks, compose, require_sound
 from fedgm.errors import ConfigError, RefusedError, near
 from fedgm.running.main import require_options
-from fedgm.running.parts import require_sound
 
 ROOT = Path(__file__).parents[2]
 
