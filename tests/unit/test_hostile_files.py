@@ -17,6 +17,7 @@ from fedgm.dashboard.split import splits
 from fedgm.errors import ConfigError, RefusedError
 from fedgm.participation.devices import read_speeds
 from fedgm.results import archive
+from fedgm.running.parts import build_parts
 from tests.dashboard.dashboard_runs import write_run
 
 EVENT = ("profile=tiny", "data=synthetic", "participation=event", "clients.count=6", "clients.per_round=3")
@@ -45,7 +46,7 @@ def pipe(tmp_path):
 
 def test_speeds_from_a_pipe_are_refused(pipe):
     with pytest.raises(ConfigError, match=r"participation\.speeds=.*there is no such file"):
-        require_sound(config.compose([*EVENT, f"participation.speeds={pipe}"]))
+        build_parts(require_sound(config.compose([*EVENT, f"participation.speeds={pipe}"])))
 
 
 def test_an_array_that_claims_more_than_memory_is_refused(tmp_path):

@@ -9,9 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from fedgm.commands import main
-from fedgm.config import checks, compose, require_sound
+from fedgm.config import RunConfig, checks, compose, require_sound
 from fedgm.errors import ConfigError, RefusedError, near
 from fedgm.running.main import require_options
+from fedgm.running.parts import build_parts
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,10 +79,17 @@ WRONG = {
 }
 
 
+def checked(cfg) -> RunConfig:
+    """Refuse as a run does, before data are loaded."""
+    config = require_sound(cfg)
+    build_parts(config)
+    return config
+
+
 @pytest.mark.parametrize("typed", WRONG)
 def test_a_wrong_word_is_answered_with_what_to_type(typed):
     with pytest.raises(ConfigError) as caught:
-        require_sound(compose(["profile=tiny", typed]))
+        checked(compose(["profile=tiny", typed]))
     key, expected, hint = WRONG[typed]
     assert (caught.value.key, caught.value.hint) == (key, hint)
     assert expected in caught.value.allowed
@@ -120,7 +128,7 @@ ENDLESS = {
 def test_what_never_ends_or_never_fits_is_refused_with_the_estimate(typed, monkeypatch):
     monkeypatch.setattr(checks, "memory", lambda: 24 * 2**30)
     with pytest.raises(ConfigError) as caught:
-        require_sound(compose(["profile=tiny", *typed]))
+        checked(compose(["profile=tiny", *typed]))
     key, estimate = ENDLESS[typed]
     assert caught.value.key == key
     assert estimate in caught.value.allowed
@@ -131,7 +139,7 @@ def test_what_never_ends_or_never_fits_is_refused_with_the_estimate(typed, monke
     "words", [["profile=paper", "data=synthetic", "+experiment=multistage_long"], ["participation=fedbuff"]]
 )
 def test_what_people_run_is_not_refused(words):
-    assert require_sound(compose(words)).rounds > 0
+    assert checked(compose(words)).rounds > 0
 
 
 def test_near_names():
@@ -184,7 +192,7 @@ def test_it_is_answered_before_anything_slow_is_imported(words, late):
 
 def test_a_number_is_no_part_of_a_part():
     with pytest.raises(ConfigError, match=r"participation\.sampler=1000: expected a Sampler by its _target_"):
-        require_sound(compose(["profile=tiny", "participation.sampler=1_000"]))
+        checked(compose(["profile=tiny", "participation.sampler=1_000"]))
 
 
 @pytest.mark.parametrize(
@@ -217,23 +225,23 @@ def test_more_workers_than_a_machine_can_have_are_refused(monkeypatch):
     words = ["profile=tiny", "trainer.workers=100000", "clients.per_round=100"]
     monkeypatch.setattr(checks.os, "cpu_count", lambda: 2)
     with pytest.raises(ConfigError, match=r"trainer\.workers=100000: expected at most 16, with 2 cores"):
-        require_sound(compose(words))
-    require_sound(compose([*words, "clients.per_round=3"]))  # never idle workers
+        checked(compose(words))
+    checked(compose([*words, "clients.per_round=3"]))  # never idle workers
     monkeypatch.setattr(checks.os, "cpu_count", lambda: 1000)
     monkeypatch.setattr(checks, "memory", lambda: 2**32)
     with pytest.raises(ConfigError, match=r"trainer\.workers=100000: .*100 processes take 6.25 GiB"):
-        require_sound(compose(words))
+        checked(compose(words))
 
 
 @pytest.mark.parametrize("name", ["TORCHELASTIC_RUN_ID", "SLURM_STEP_NUM_TASKS"])
 def test_workers_that_a_cluster_has_started_are_not_counted_as_ours(monkeypatch, name):
     monkeypatch.setattr(checks.os, "cpu_count", lambda: 2)
     monkeypatch.setenv(name, "32")
-    require_sound(compose(["profile=tiny", "trainer.workers=32", "clients.per_round=50"]))
+    checked(compose(["profile=tiny", "trainer.workers=32", "clients.per_round=50"]))
 
 
 def test_a_model_that_fits_once_need_not_fit_for_every_worker(monkeypatch):
-    config = require_sound(compose(["profile=tiny", "trainer.workers=4", "clients.per_round=5"]))
+    config = checked(compose(["profile=tiny", "trainer.workers=4", "clients.per_round=5"]))
     monkeypatch.setattr(checks, "memory", lambda: 60 * 10**6)
     checks.require_model_fits(replace(config, trainer=replace(config.trainer, workers=1)), 10**6, 1)
     with pytest.raises(ConfigError, match=r"trainer\.workers=4: .*4 workers with a model of 1,000,000"):
