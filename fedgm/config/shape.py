@@ -9,7 +9,16 @@ from fedgm.errors import require
 
 GROUPS = ("algorithm", "schedule", "participation", "client", "upload", "task", "model")
 
-FIGURE = ("number", "title", "panels", "metric", "claims", "lines")  # keys of an experiment's figure
+FIGURE = (
+    "number",
+    "title",
+    "panels",
+    "metric",
+    "claims",
+    "seeds",
+    "added",
+    "lines",
+)  # keys of an experiment's figure
 
 
 def require_shape(config: RunConfig) -> None:

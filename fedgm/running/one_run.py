@@ -172,6 +172,7 @@ class UnfinishedRun:
         """Assemble and fit, then write model, curves and summary."""
         config = self.config
         clients = assemble.load_federation(config)
+        self.static |= facts.of_data(clients.facts)
         module = assemble.build_module(config, clients.facts)
         parameters = sum(p.numel() for p in module.parameters())
         store = self._store(parameters)
