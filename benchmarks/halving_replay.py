@@ -15,8 +15,8 @@ from pathlib import Path
 from fedgm.figures.formats import save
 from fedgm.figures.style import BLUE, INK, MUTED, plain, sheet, write_text
 from fedgm.results import archive
-from fedgm.results.record import RunRecord
-from fedgm.study.halving import Halving
+from fedgm.results.run import Run
+from fedgm.study.rungs import Halving
 from fedgm.study.sweep_progress import score_at
 
 KEYS = ("eta", "beta", "nu")
@@ -31,7 +31,7 @@ class Replay:
     winner: str
 
 
-def replay(runs: Mapping[int, RunRecord], halving: Halving, metric: str) -> Replay:
+def replay(runs: Mapping[int, Run], halving: Halving, metric: str) -> Replay:
     """Take the decisions that ``fedgm sweep`` would have taken, from curves that ran to their end."""
     rounds = max(int(run.facts["rounds"]) for run in runs.values())
     every = int(next(iter(runs.values())).config["eval.every"])
@@ -51,20 +51,20 @@ def replay(runs: Mapping[int, RunRecord], halving: Halving, metric: str) -> Repl
     return Replay(len(runs), regret, spent / total, _name(runs[chosen]), _name(runs[winner]))
 
 
-def numbered(runs: Iterable[RunRecord]) -> dict[int, RunRecord]:
+def numbered(runs: Iterable[Run]) -> dict[int, Run]:
     """Points by number, as the sweep file has them: its lists ascend, eta first, then beta, then nu."""
     return dict(enumerate(sorted(runs, key=lambda run: [run.config[f"algorithm.{key}"] for key in KEYS])))
 
 
-def _done(run: RunRecord) -> int:
+def _done(run: Run) -> int:
     return int(run.facts["rounds_done"] or 0)
 
 
-def _name(run: RunRecord) -> str:
+def _name(run: Run) -> str:
     return ", ".join(f"{key} {run.config[f'algorithm.{key}']:g}" for key in KEYS)
 
 
-def draw(runs: Mapping[int, RunRecord], halving: Halving, metric: str, path: Path) -> None:
+def draw(runs: Mapping[int, Run], halving: Halving, metric: str, path: Path) -> None:
     """Score at the first rung against score at the end; points that go on are filled, the winner is named."""
     every = int(next(iter(runs.values())).config["eval.every"])
     until = halving.rungs(1000)[0] * every
@@ -101,7 +101,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("paths", nargs="+")
     parser.add_argument("--picture", type=Path)
     given = parser.parse_args(words)
-    halving, metric, runs = Halving(3, min_iter=3), "test/acc", dict[int, RunRecord]()
+    halving, metric, runs = Halving(3, min_iter=3), "test/acc", dict[int, Run]()
     for path in given.paths:
         runs = numbered(run for run in archive.read(Path(path)) if run.facts["seed"] == 0)
         found = replay(runs, halving, metric)

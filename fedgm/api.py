@@ -86,8 +86,7 @@ def load_runs(output_dir: str | Path = "outputs", config: bool = True) -> "pd.Da
     """
     import pandas as pd
 
-    runs = below(output_dir, all_rows=True).values()
-    frames = [_frame(run, Path(output_dir), config) for run in runs]
+    frames = [_frame(run, Path(output_dir), config) for run in below(output_dir, all_rows=True)]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 

@@ -143,8 +143,8 @@ def stamp(folder: Path, names: Iterable[str] = READ) -> Stamp:
     return tuple(stamps)
 
 
-def below(*places: str | Path, all_rows: bool = False) -> dict[Key, Run]:
-    """Every run of the places once, by its key; what cannot be read is left out, with a warning."""
+def below(*places: str | Path, all_rows: bool = False) -> list[Run]:
+    """Every run of the places once; what cannot be read is left out, with a warning."""
     runs, notes = list[Run](), dict[str, list[str]]()
     for place, path, run in Walker(places, all_rows).walk():
         if isinstance(run, Run):
@@ -155,7 +155,7 @@ def below(*places: str | Path, all_rows: bool = False) -> dict[Key, Run]:
             notes.setdefault(run, []).append(str(path))
     for note, paths in notes.items():
         warn(f"left out: {', '.join(paths)}: {note}", stacklevel=2)
-    return once(runs)
+    return list(once(runs).values())
 
 
 def find(places: Iterable[str | Path]) -> list[Run]:
@@ -167,7 +167,7 @@ def find(places: Iterable[str | Path]) -> list[Run]:
             raise RefusedError(
                 f"{place}: no run in there. Try outputs, outputs/NAME/RUN/seed=0 or a file of --export"
             )
-        kept = runs | kept
+        kept = {run.key: run for run in runs} | kept
     return list(kept.values())
 
 
@@ -177,7 +177,7 @@ def one(place: str | Path) -> Run:
     run = read_folder(path)
     if run is not None:
         return run
-    runs = list(below(path).values()) if path.is_dir() else []
+    runs = below(path) if path.is_dir() else []
     if len(runs) == 1:
         return runs[0]
     near = f"Try {runs[0].folder}" if runs else "Try outputs/NAME/RUN/seed=0"

@@ -68,7 +68,7 @@ def _baseline(results: Results) -> tuple[float | None, str]:
     plan = results.plan
     if plan.algorithm == "fedavg":
         return None, ""
-    around = [*below(plan.output_dir / plan.experiment).values(), *results.stored.values()]
+    around = [*below(plan.output_dir / plan.experiment), *results.stored.values()]
     scored = [
         (score, run) for run in _peers(results, around) if (score := run.score(plan.file.metric)) is not None
     ]

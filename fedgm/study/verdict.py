@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from fedgm.results.interval import Interval
-from fedgm.results.run import Key, Run
+from fedgm.results.run import Key, Run, Status
 from fedgm.tasks.metric import Metric
 
 Verdict = Literal["holds", "does not hold", "undecided"]
@@ -35,12 +35,15 @@ class Evidence:
         return self.names.get(line, line)
 
     def absent(self, *lines: str) -> list[str]:
-        """Which planned runs cannot be judged, and why."""
+        """Which planned runs cannot be judged, and why: ``FedGM, seeds 4, 5: missing``."""
+        seeds: dict[tuple[str, Status], list[str]] = {}
+        for line in dict.fromkeys(lines):
+            for run in self.of(line):
+                if not run.is_done:
+                    seeds.setdefault((line, run.status), []).append(str(run.seed))
         return [
-            f"{self.name(line)}, seed {run.seed}: {run.status}"
-            for line in dict.fromkeys(lines)
-            for run in self.of(line)
-            if not run.is_done
+            f"{self.name(line)}, seed{'s' if len(of) > 1 else ''} {', '.join(of)}: {status}"
+            for (line, status), of in seeds.items()
         ]
 
 

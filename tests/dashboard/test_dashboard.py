@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from fedgm.commands import group as cli
+from fedgm import commands as cli
 from fedgm.dashboard import columns, payload, render
 from fedgm.dashboard.collect import Collector
-from fedgm.results import archive, record, rows
+from fedgm.results import archive, rows
+from fedgm.results.find import below
 from tests.dashboard.dashboard_runs import STAGES, write_grid, write_run
 
 NASTY = "</script><script>alert(1)</script><!-- \u2028 \u2029 {{SCRIPT}} & \"'"
@@ -174,7 +175,7 @@ def test_staleness_counts_rounds(tmp_path):
 
 def test_an_archive_shows_the_same_curves_as_the_folders(tmp_path):
     write_grid(tmp_path / "runs")
-    archive.write(tmp_path / "stored" / "grid.jsonl", record.below(tmp_path / "runs"))
+    archive.write(tmp_path / "stored" / "grid.jsonl", below(tmp_path / "runs"))
     folders, stored = built(tmp_path / "runs"), built(tmp_path / "stored")
     assert [run["hash"] for run in stored["runs"]] == [run["hash"] for run in folders["runs"]]
     for a, b in zip(folders["runs"], stored["runs"], strict=True):

@@ -6,8 +6,8 @@ import numpy as np
 from click.testing import CliRunner
 from omegaconf import OmegaConf
 
+from fedgm import commands as cli
 from fedgm import config
-from fedgm.commands import group as cli
 from fedgm.dashboard.collect import Collector
 from fedgm.dashboard.split import splits
 from fedgm.running.assemble import load_federation

@@ -5,8 +5,8 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+from fedgm import commands as cli
 from fedgm import config
-from fedgm.commands import group as cli
 from fedgm.participation import ClientTask
 from fedgm.running import theory_constants
 from fedgm.running import theory_setting as diagnosis

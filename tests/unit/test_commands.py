@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 import fedgm
+from fedgm import commands as cli
 from fedgm import config
-from fedgm.commands import group as cli
 from fedgm.errors import RefusedError
 from fedgm.running import theory_setting as diagnosis
 

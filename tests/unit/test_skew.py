@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from fedgm import commands as cli
 from fedgm import config
-from fedgm.commands import group as cli
 from fedgm.data.federation import PARTITIONS
 from fedgm.data.partition import label_counts
 from fedgm.data.skew import capped, classes, quantity, shards

@@ -7,8 +7,8 @@ from click.testing import CliRunner
 from omegaconf import OmegaConf
 
 import fedgm
+from fedgm import commands as cli
 from fedgm import config
-from fedgm.commands import group as cli
 from fedgm.commands import sync
 from fedgm.dashboard import serve
 from fedgm.dashboard.collect import Collector
