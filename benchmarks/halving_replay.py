@@ -15,7 +15,7 @@ from pathlib import Path
 from fedgm.figures.formats import save
 from fedgm.figures.style import BLUE, INK, MUTED, plain, sheet, write_text
 from fedgm.results import archive
-from fedgm.results.run import Run
+from fedgm.results.run import Run, Status
 from fedgm.study.rungs import Halving
 from fedgm.study.sweep_progress import score_at
 
@@ -42,7 +42,7 @@ def replay(runs: Mapping[int, Run], halving: Halving, metric: str) -> Replay:
         scores = {point: score_at(runs[point], metric, until) for point in alive}
         alive, before = halving.survivors(scores, higher=True), until
     spent += sum(_done(runs[point]) - min(before, _done(runs[point])) for point in alive)
-    finals = {p: run.mean(metric) for p, run in runs.items() if run.status == "finished"}
+    finals = {p: run.score(metric) for p, run in runs.items() if run.status == Status.FINISHED}
     known = {point: score for point, score in finals.items() if score is not None}
     winner = max(known, key=lambda point: (known[point], -point))
     chosen = max((p for p in alive if p in known), key=lambda point: (known[point], -point))
@@ -70,7 +70,7 @@ def draw(runs: Mapping[int, Run], halving: Halving, metric: str, path: Path) -> 
     until = halving.rungs(1000)[0] * every
     early = {point: score_at(run, metric, until) for point, run in runs.items()}
     kept = set(halving.survivors(early, higher=True))
-    both = {point: (early[point], run.mean(metric)) for point, run in runs.items()}
+    both = {point: (early[point], run.score(metric)) for point, run in runs.items()}
     known = {point: (100 * a, 100 * b) for point, (a, b) in both.items() if a is not None and b is not None}
     best = max(known, key=lambda point: known[point][1])
     figure = sheet(5.6, 3.9)

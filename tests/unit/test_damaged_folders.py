@@ -147,10 +147,10 @@ def test_one_bad_folder_never_stops_the_others(tmp_path):
     write(tmp_path / "a" / "good")
     for number, text in enumerate(ANY):
         write(tmp_path / "b" / str(number), text)
-    gone = write(tmp_path / "c" / "gone")
+    gone = write(tmp_path / "c" / "gone", {**GOOD, "seed": 1})
     shutil.rmtree(gone / "metrics.jsonl", ignore_errors=True)
     (gone / "metrics.jsonl").unlink()
-    with pytest.warns(UserWarning, match=r"summary\.json is damaged: .*/b/0"):
+    with pytest.warns(UserWarning, match=r"left out: .*/b/0, .*: summary\.json is damaged"):
         found = below(tmp_path)
     assert {run.folder.name: run.status for run in found} == {"good": "finished", "gone": "damaged"}
     assert not next(run for run in found if run.status == "damaged").is_done

@@ -73,6 +73,39 @@ def test_a_figure_is_drawn_and_judged_from_an_archive(archived, tmp_path):
     assert (verdict["seeds"], verdict["judged on"]) == ([1, 2, 3], [1, 2, 3])
 
 
+ADDED = ["+figure.seeds.tiny=5", "+figure.added.tiny=[4,5]"]
+
+
+@pytest.mark.parametrize("there", [(), (4,), (4, 5)])
+def test_added_seeds_are_judged_once_all_of_them_are_there(there, tmp_path):
+    """On seeds 1, 2, 3 FedGM is ahead of FedAvgM by 9 points, on the added ones behind by 9."""
+    one = figure_runs.make("fedgm", None, [*WORDS, *ADDED], "outputs")
+    assert (one.seeds, one.added, one.first) == ((1, 2, 3, 4, 5), (4, 5), (1, 2, 3))
+    level = {"fedgm": 0.6, "fedavgm": 0.51, "fedavg": 0.5}
+    runs = [
+        record(job, [(level[key] if seed < 4 else 1.1 - level[key]) + 0.001 * seed * (key == "fedgm")] * 20)
+        for (key, seed), job in one.jobs.items()
+        if seed < 4 or seed in there
+    ]
+    archive.write(tmp_path / "rows.jsonl", runs)
+    [verdict] = api.reproduce("fig1ab", [*WORDS, *ADDED], stored=tmp_path / "rows.jsonl", out=tmp_path)
+    c1, page = verdict["claims"][0], markdown([verdict], tmp_path, tmp_path)
+    if there == (4, 5):
+        assert (verdict["judged on"], verdict["missing seeds"]) == ([1, 2, 3, 4, 5], [])
+        assert (c1["verdict"], c1["added seeds"]) == (
+            "undecided",
+            {"seeds": [4, 5], "verdict": "does not hold"},
+        )
+        assert "added seeds 4, 5 alone: does not hold" in page
+    else:
+        assert (verdict["judged on"], verdict["missing seeds"]) == ([1, 2, 3], [4, 5])
+        assert (c1["verdict"], "added seeds" in c1) == ("holds", False)
+        assert "**holds** (runs are missing: seeds 4, 5)" in page
+        missing = "seeds 4, 5" if not there else "seed 5"
+        assert f"- Figure 1ab: FedGM, {missing}: missing; FedAvgM" in page
+        assert list(verdict["lines"][0]["seeds"]) == ["1", "2", "3"]
+
+
 def test_seed_0_chose_the_winners_and_judges_nothing(archived, tmp_path):
     """Its value stands beside the others and enters no interval, though it is asked for."""
     chosen = record(planned("fedgm").choosing("fedavg"), [0.62] * 20, algorithm="fedavg")

@@ -67,7 +67,7 @@ def test_every_reader_reads_them(tmp_path):
     assert frame.groupby("status").size().to_dict() == {"finished": 8, "paused": 2}
     assert set(frame["algorithm.eta"]) == {2}
     assert frame["test/loss"].notna().all()
-    scores = {run.facts["commit"]: run.last("test/acc") for run in below(tmp_path) if run.is_done}
+    scores = {run.facts["commit"]: run.final("test/acc") for run in below(tmp_path) if run.is_done}
     assert scores == {"6ffc2177df84": 0.1, "e91535a2da6f": 0.15}
     listed = typed("list", tmp_path)
     assert (listed.count("finished"), listed.count("paused")) == (2, 1)

