@@ -165,6 +165,22 @@ def test_any_metric_has_its_column(tmp_path):
     assert "test/acc" not in run["columns"]
 
 
+def test_scores_are_those_of_python(tmp_path):
+    write_grid(tmp_path)
+    runs = {(run.key[0][:8], run.seed): run for run in below(tmp_path)}
+    for shown in built(tmp_path)["runs"]:
+        run = runs[shown["hash"], shown["seed"]]
+        assert shown["scores"]["test/acc"] == run.score("test/acc")
+        assert (shown["scores"]["test/acc"] is None) == (
+            run.status == "diverged"
+        )  # its classes are not known
+    write_run(tmp_path / "ten", eta=7.0, status="diverged", done=30)
+    summary = tmp_path / "ten" / "summary.json"
+    summary.write_text(json.dumps({**json.loads(summary.read_text()), "classes": 10}))
+    scores = [run["scores"] for run in built(tmp_path)["runs"] if run["config"].get("algorithm.eta") == 7.0]
+    assert [(score["test/acc"], score["test/loss"]) for score in scores] == [(0.1, None)]
+
+
 def test_staleness_counts_rounds(tmp_path):
     write_run(tmp_path / "a", stale=2.0, rounds=30)
     write_run(tmp_path / "b", eta=2.0)
