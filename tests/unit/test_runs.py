@@ -118,6 +118,11 @@ def test_compare_has_mean_deviation_and_rounds_to_a_value(home):
     assert by_line["FedGM, eta 5"]["ended"] == "1 not done"
 
 
+def test_the_data_write_their_number_of_classes_down(trained, home):
+    assert trained.summary["classes"] == 7
+    assert {run.classes for run in below(home)} == {7}
+
+
 def test_a_diverged_run_is_compared_with_what_its_user_is_left_with(home, trained):
     copy(trained, home, 0, "d", "diverged", values=[0.5, 0.5], **{"algorithm.eta": 9.0})
     by_line = {row["line"]: row for row in compare.rows(labels.lines(below(home)))}
