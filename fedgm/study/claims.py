@@ -112,6 +112,8 @@ def stale(name: str, reading: str, ideal: str = "ideal", where: str = "") -> tup
     return beats, Claim(f"{name} gap ({reading})", gap, (SmallGap(ideal, fedgm),))
 
 
+# Of conf/experiment/long.yaml, whose line of ideal clients is called fedgm.
+C6_LONG = (*stale("C6", "current", ideal="fedgm"), *stale("C6", "literal", ideal="fedgm"))
 C8 = Claim(
     "C8",
     "FedGM beats FedAvg at alpha .3 and .5",

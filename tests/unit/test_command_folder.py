@@ -3,7 +3,8 @@
 import pytest
 from click.testing import CliRunner
 
-from fedgm.commands import ends_plainly, group
+from fedgm import commands as group
+from fedgm.commands import ends_plainly
 from fedgm.errors import ConfigError, DataError, FedGMError, RefusedError
 
 NEW = '"""Say hello.\n\nMore."""\nimport click\n\n@click.command()\ndef command():\n    click.echo("hello")\n'

@@ -47,7 +47,7 @@ def refusal(folder: Path, *trust: str) -> str:
         "torch.load", "torch.hub.load", "torch.utils.cpp_extension.load_inline",
         "fedgm.files.os.system", "fedgm.running.one_run.shutil.rmtree", "torch.nn.modules.module.torch.load",
         "torch.optim.optimizer.torch.hub.load", "fedgm", "fedgmx.anything", "torch.nnx.anything",
-        "fedgm.__version__", "fedgm.config.__builtins__.eval", "fedgm.results.Run.mean",
+        "fedgm.__version__", "fedgm.config.__builtins__.eval", "fedgm.results.run.Run.score",
         "torch.nn.Module.apply", "torch.nn.functional", "fedgm.data.npz.KEYS",
         "fedgm..files", "", 7, None, ["os.system"], {"_target_": "os.system"},
     ],
