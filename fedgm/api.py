@@ -1,12 +1,11 @@
 """What a notebook needs: run, sweep, reproduce, load_runs, load_model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from warnings import warn
 
-from fedgm.config.identity import identity_of_stored
-from fedgm.results import archive, record, rows, summary
+from fedgm.results.find import below
+from fedgm.results.run import Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +51,7 @@ def reproduce(
     figure: str = "all",
     overrides: Sequence[str] = (),
     *,
-    seeds: int | Sequence[int] = 3,
+    seeds: int | Sequence[int] | None = None,
     workers: int | None = None,
     output_dir: str | Path = "outputs",
     stored: str | Path | None = None,
@@ -83,32 +82,18 @@ def load_runs(output_dir: str | Path = "outputs", config: bool = True) -> "pd.Da
     """
     import pandas as pd
 
-    home, frames = Path(output_dir), list[pd.DataFrame]()
-    stored = {run.key: run for run in archive.below(home)}
-    for path in sorted(home.rglob("summary.json")):
-        known = summary.read(path.parent)
-        if not known:
-            warn(f"left out, because summary.json is damaged: {path.parent}", stacklevel=2)
-            continue
-        own = rows.read(path.parent / "metrics.jsonl")
-        known["status"] = record.status_now(path.parent, known, own)
-        values = record.configuration(path.parent)
-        key = identity_of_stored(values, known), int(known.get("seed") or 0)
-        if key in stored and stored[key].is_done and known["status"] not in record.DONE:
-            continue  # the stored one went to its end
-        stored.pop(key, None)
-        frames.append(_frame(known, values if config else {}, own))
-    for run in stored.values():
-        frames.append(_frame(run.facts, run.config if config else {}, run.evaluations))
+    frames = [_frame(run, Path(output_dir), config) for run in below(output_dir, all_rows=True)]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def _frame(known: Mapping[str, Any], values: Mapping[str, Any], found: list[rows.Row]) -> "pd.DataFrame":
+def _frame(run: Run, home: Path, config: bool) -> "pd.DataFrame":
     """A run's rows, with what tells it apart before them and its configuration behind."""
     import pandas as pd
 
-    frame = pd.DataFrame(found)
-    for key in ("name", "algorithm", "schedule", "participation", "profile", "seed", "status", "folder"):
-        frame.insert(0, key, known.get(key))
-    own = {key: [value] * len(frame) for key, value in values.items() if key not in frame}
-    return pd.concat([frame, pd.DataFrame(own, index=frame.index)], axis=1)
+    frame = pd.DataFrame(run.rows if run.folder is not None else run.evaluations)
+    folder = None if run.folder is None else str(run.folder.relative_to(home))
+    for key in ("name", "algorithm", "schedule", "participation", "profile", "seed", "status"):
+        frame.insert(0, key, run.facts.get(key))
+    frame.insert(0, "folder", folder)
+    values = {key: [value] * len(frame) for key, value in run.config.items() if config and key not in frame}
+    return pd.concat([frame, pd.DataFrame(values, index=frame.index)], axis=1)

@@ -23,7 +23,8 @@ def command(
 
     from fedgm.errors import RefusedError
     from fedgm.figures.style import save
-    from fedgm.results.find import find, matching
+    from fedgm.results.choose import matching
+    from fedgm.results.find import find
     from fedgm.results.labels import lines
     from fedgm.study import compare
 

@@ -13,7 +13,8 @@ def command(folder: str, conditions: tuple[str, ...], key: str, prune: bool) -> 
     from rich.console import Console
 
     from fedgm.results import table
-    from fedgm.results.find import find, matching, order
+    from fedgm.results.choose import matching, order
+    from fedgm.results.find import find
 
     runs = order(matching(find([folder]), conditions), key)
     Console().print(table.of_runs(runs))

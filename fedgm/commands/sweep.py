@@ -91,12 +91,13 @@ def command(
 
 def _dry_run(planned: "Sweep", workers: int) -> None:
     """What would be run, and how long it would take."""
+    from fedgm.results.summary import DONE
     from fedgm.study.hours import rounds_left
     from fedgm.study.sweep_progress import rung_rounds
 
     plan = planned.plan
     jobs = len(plan.jobs)
-    done = sum(planned.results.state(job) in ("finished", "diverged") for job in plan.jobs)
+    done = sum(planned.results.state(job) in DONE for job in plan.jobs)
     points = f"{len(plan.file.points)} points x {len(plan.seeds)} seeds"
     click.echo(f"{plan.file.name}: {points} = {jobs} runs, {done} done")
     click.echo(f"rounds:  {plan.jobs[0].rounds} each, profile {plan.profile}, experiment {plan.experiment}")

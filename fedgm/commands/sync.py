@@ -18,7 +18,8 @@ def command(words: tuple[str, ...], conditions: tuple[str, ...], project: str | 
     """
     from fedgm.config.trust import trusted_words
     from fedgm.errors import FedGMError, RefusedError
-    from fedgm.results.find import find, matching
+    from fedgm.results.choose import matching
+    from fedgm.results.find import find
     from fedgm.running.wandb_run import resolve_mode
 
     trust = trusted_words(words)

@@ -16,7 +16,16 @@ from fedgm.config.schema import RunConfig
 from fedgm.errors import require, require_fits
 
 GROUPS = ("algorithm", "schedule", "participation", "client", "upload", "task", "model")
-FIGURE = ("number", "title", "panels", "metric", "claims", "lines")  # keys of an experiment's figure
+FIGURE = (
+    "number",
+    "title",
+    "panels",
+    "metric",
+    "claims",
+    "seeds",
+    "added",
+    "lines",
+)  # of a figure
 
 STEP = 1e-3  # seconds: a local step through Lightning is never faster
 EVENT = 1e-4  # seconds: a piece of work under the virtual clock is simulated no faster

@@ -68,7 +68,7 @@ def swept(found: Collection) -> list[str]:
     starts = ("algorithm.", "schedule.", "participation.", "data.", "local.")
     values: dict[str, set[str]] = {}
     for run in found.runs:
-        for key, value in run.record.config.items():
+        for key, value in run.config.items():
             if key.startswith(starts) and not key.endswith(("_target_", ".seed")):
                 values.setdefault(key, set()).add(repr(value))
     varying = sorted(key for key, seen in values.items() if len(seen) > 1)

@@ -9,31 +9,30 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-from warnings import warn
 
 from fedgm.errors import RefusedError
 from fedgm.files import write_atomically
-from fedgm.results.record import RunRecord
+from fedgm.results.rows import Row
+from fedgm.results.run import Run
+from fedgm.results.summary import STATUSES
 
 FORMAT = "fedgm results, version 1"
 DIGITS = 6  # of values that no verdict reads; measured ones are kept exactly
 
 
-def write(path: Path, records: Iterable[RunRecord]) -> None:
-    """Store the records, sorted, so that equal runs give equal bytes."""
-    runs = sorted(records, key=lambda run: (run.facts["name"], run.facts["hash"], run.facts["seed"]))
+def write(path: Path, stored: Iterable[Run]) -> None:
+    """Store the runs, sorted, so that equal runs give equal bytes."""
+    runs = sorted(stored, key=lambda run: (run.facts["name"], run.facts["hash"], run.facts["seed"]))
     shared = _most_common([run.config for run in runs])
     lines = [{"format": FORMAT, "config": shared}, *(_line(run, shared) for run in runs)]
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
 
 
-def read(path: Path) -> list[RunRecord]:
-    """The records of one file, or of every ``*.jsonl`` below a folder."""
-    if path.is_dir():
-        return once(record for file in sorted(path.rglob("*.jsonl")) for record in read(file))
+def read(path: Path) -> list[Run]:
+    """The runs of a file."""
     if path.exists() and not path.is_file():  # a pipe would never end
-        raise RefusedError(f"{path}: stored results cannot be read (it is no file)")
+        raise RefusedError(f"{path}: stored results cannot be read (not a file)")
     try:
         head, *runs = [json.loads(line) for line in path.read_text().splitlines()]
     except (OSError, ValueError, RecursionError) as error:
@@ -41,39 +40,10 @@ def read(path: Path) -> list[RunRecord]:
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise RefusedError(f"{path}: not a file of stored results (it does not begin with '{FORMAT}')")
     try:
-        return [_record(run, head["config"]) for run in runs]
+        return [_run(run, head["config"]) for run in runs]
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise RefusedError(f"{path}: stored results are damaged ({reason}). Try git checkout") from None
-
-
-def below(path: Path) -> list[RunRecord]:
-    """The records of a file, or of those files below a folder that hold stored results."""
-    if path.is_file():
-        return read(path)
-    return once(run for file in sorted(path.rglob("*.jsonl")) if is_archive(file) for run in _readable(file))
-
-
-def once(records: Iterable[RunRecord]) -> list[RunRecord]:
-    """Each run once, one that is done or went furthest: figures and grids share runs."""
-    found: dict[tuple[str, int], RunRecord] = {}
-    for run in records:
-        if run.key not in found or _reach(run) > _reach(found[run.key]):
-            found[run.key] = run
-    return list(found.values())
-
-
-def _reach(run: RunRecord) -> tuple[bool, int]:
-    return run.is_done, 0 if run.is_done else int(run.facts.get("rounds_done") or 0)
-
-
-def _readable(file: Path) -> list[RunRecord]:
-    """One damaged file among others is left out, with a warning."""
-    try:
-        return read(file)
-    except RefusedError as error:
-        warn(f"left out: {error}", stacklevel=4)
-        return []
 
 
 def is_archive(path: Path) -> bool:
@@ -96,7 +66,7 @@ def _most_common(configs: list[dict[str, Any]]) -> dict[str, Any]:
     return shared
 
 
-def _line(run: RunRecord, shared: dict[str, Any]) -> dict[str, Any]:
+def _line(run: Run, shared: dict[str, Any]) -> dict[str, Any]:
     """A run's facts, the configuration where it differs, and its evaluations by column."""
     differs = {k: v for k, v in sorted(run.config.items()) if k not in shared or shared[k] != v}
     missing = sorted(key for key in shared if key not in run.config)
@@ -106,15 +76,17 @@ def _line(run: RunRecord, shared: dict[str, Any]) -> dict[str, Any]:
     return {**facts, "config": differs, "without": missing, "evaluations": table}
 
 
-def _record(line: dict[str, Any], shared: dict[str, Any]) -> RunRecord:
+def _run(line: dict[str, Any], shared: dict[str, Any]) -> Run:
     """What :func:`_line` wrote."""
     table, differs, missing = line.pop("evaluations"), line.pop("config"), line.pop("without")
-    if type(line["hash"]) is not str or type(line["seed"]) is not int or type(line["status"]) is not str:
-        raise TypeError("hash, seed or status is of another type")
+    if type(line["hash"]) is not str or type(line["seed"]) is not int or line["status"] not in STATUSES:
+        raise TypeError("hash, seed or status is not what a run writes")
     config = {k: v for k, v in {**shared, **differs}.items() if k not in missing}
     length = max((len(column) for column in table.values()), default=0)
-    evaluations = [{key: column[i] for key, column in table.items()} for i in range(length)]
-    return RunRecord(line, config, evaluations)
+    evaluations: list[Row] = [{key: column[i] for key, column in table.items()} for i in range(length)]
+    if not all(type(row["round"]) is int for row in evaluations):
+        raise TypeError("an evaluation without its round")
+    return Run(line, config, evaluations)
 
 
 def _short(key: str, value: Any) -> Any:

@@ -1,20 +1,26 @@
-"""What one curve says: its end, its area, its speed, its fluctuation."""
+"""What one curve says: which way is better, its end, its area, its speed, its fluctuation."""
 
 import math
 from collections.abc import Sequence
 from itertools import pairwise
 
 from fedgm.errors import require
-from fedgm.results.goal import sign
 
 LAST = 10  # evaluations behind the mean that judges a run
+GOALS = {"maximize": 1.0, "maximise": 1.0, "minimize": -1.0, "minimise": -1.0}
+
+
+def sign(goal: str) -> float:
+    """+1 where more is better, -1 where less is."""
+    require(goal in GOALS, "metric.goal", goal, "maximize or minimize", "metric.goal=maximize")
+    return GOALS[goal]
 
 
 def last10(values: Sequence[float | None]) -> float | None:
     """Mean of the last 10 evaluations, or of all where there are fewer; None if one of them is not finite."""
     last = values[-LAST:]
-    known = [value for value in last if value is not None and math.isfinite(value)]
-    return math.fsum(known) / len(known) if known and len(known) == len(last) else None
+    finite = [value for value in last if value is not None and math.isfinite(value)]
+    return math.fsum(finite) / len(finite) if finite and len(finite) == len(last) else None
 
 
 def area(rounds: Sequence[int], values: Sequence[float]) -> float:
@@ -48,16 +54,6 @@ def fluctuation(rounds: Sequence[int], values: Sequence[float]) -> float:
     slope = math.fsum((t - t_mean) * (v - v_mean) for t, v in zip(rounds, values, strict=True)) / t_square
     rest = (v - v_mean - slope * (t - t_mean) for t, v in zip(rounds, values, strict=True))
     return math.sqrt(math.fsum(r * r for r in rest) / (n - 2))
-
-
-def stage(
-    rounds: Sequence[int], values: Sequence[float], ends: Sequence[int], number: int
-) -> tuple[list[int], list[float]]:
-    """The evaluations of stage ``number`` (from 1): rounds after the end before it, up to its own end."""
-    require(1 <= number <= len(ends), "stage", number, f"1 to {len(ends)}", "stage=1")
-    first = ends[number - 2] if number > 1 else 0
-    inside = [(t, v) for t, v in zip(rounds, values, strict=True) if first < t <= ends[number - 1]]
-    return [t for t, _ in inside], [v for _, v in inside]
 
 
 def _check(rounds: Sequence[int], values: Sequence[float], least: int) -> None:

@@ -1,4 +1,4 @@
-"""Student's t, and the interval of a mean difference that is paired over seeds."""
+"""Student's t, intervals of mean differences that are paired over seeds, and a variance pooled over them."""
 
 import math
 from collections.abc import Sequence
@@ -83,3 +83,67 @@ def log_ratio(a: Sequence[float], b: Sequence[float], level: float = LEVEL) -> I
     bad = [value for value in (*a, *b) if not value > 0]
     require(not bad, "fluctuation", bad, "above 0", "a curve that is not constant")
     return paired([math.log(x) for x in a], [math.log(y) for y in b], level)
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """One variance for several groups of differences, and Bartlett's p that they have the same."""
+
+    variance: float
+    df: int
+    groups: int
+    p: float
+
+    @property
+    def allowed(self) -> bool:
+        """Whether Bartlett's test does not reject equal variances at 5 %."""
+        return self.p >= LEVEL
+
+    def interval(self, differences: Sequence[float], level: float = LEVEL) -> Interval:
+        """Mean +- t(1 - level/2, df) s_p / sqrt(n)."""
+        n, mean = len(differences), math.fsum(differences) / len(differences)
+        half = t_quantile(1 - level / 2, self.df) * math.sqrt(self.variance / n)
+        return Interval(mean, mean - half, mean + half, n, math.sqrt(self.variance))
+
+
+def pool(groups: Sequence[Sequence[float]]) -> Pooled | None:
+    """The mean of the groups' variances, weighted by n - 1; None where fewer than two have a variance."""
+    usable = [group for group in groups if len(group) > 1]
+    if len(usable) < 2:
+        return None
+    freedoms = [len(group) - 1 for group in usable]
+    variances = [mean_interval(group).deviation ** 2 for group in usable]
+    variance = math.fsum(df * v for df, v in zip(freedoms, variances, strict=True)) / sum(freedoms)
+    return Pooled(variance, sum(freedoms), len(usable), bartlett(variances, freedoms))
+
+
+def bartlett(variances: Sequence[float], freedoms: Sequence[int]) -> float:
+    """P of Bartlett's test that k variances are equal: chi-squared with k - 1 degrees of freedom.
+
+    With N = sum(df) and s_p^2 the weighted mean, the statistic is
+    (N ln s_p^2 - sum(df ln s^2)) / (1 + (sum(1 / df) - 1 / N) / (3 (k - 1))).
+    """
+    k, total = len(variances), sum(freedoms)
+    if min(variances) <= 0:  # a group without spread is like no other
+        return 0.0
+    pooled = math.fsum(df * v for df, v in zip(freedoms, variances, strict=True)) / total
+    spread = total * math.log(pooled) - math.fsum(
+        df * math.log(v) for df, v in zip(freedoms, variances, strict=True)
+    )
+    correction = 1 + (math.fsum(1 / df for df in freedoms) - 1 / total) / (3 * (k - 1))
+    return chi2_above(max(0.0, spread / correction), k - 1)
+
+
+def chi2_above(x: float, df: int) -> float:
+    """P(chi-squared > x) for a whole number of degrees of freedom.
+
+    Q(a + 1, z) = Q(a, z) + z^a e^-z / Gamma(a + 1), from Q(1/2, z) = erfc(sqrt(z)) and Q(1, z) = e^-z, with
+    a = df / 2 and z = x / 2.
+    """
+    require(df >= 1, "df", df, "at least 1", "df=2")
+    z, a = x / 2, (0.5 if df % 2 else 1.0)
+    total = math.erfc(math.sqrt(z)) if df % 2 else math.exp(-z)
+    while a < df / 2:
+        total += math.exp(a * math.log(z) - z - math.lgamma(a + 1)) if z > 0 else 0.0
+        a += 1
+    return min(1.0, total)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fedgm.config.identity import NOT_IDENTITY, number
-from fedgm.results.record import RunRecord
+from fedgm.results.run import Run
 
 NAMES = {
     "fedgm": "FedGM", "fedavg": "FedAvg", "fedsgd": "FedSGD", "fedavgm": "FedAvgM", "fednag": "FedNAG",
@@ -21,13 +21,13 @@ PLAIN = {"schedule.name": "constant", "participation.name": "ideal", "client.nam
 QUIET = ("_target_", "version", "channels_last")
 
 
-def algorithm(run: RunRecord) -> str:
+def algorithm(run: Run) -> str:
     """The server rule's name as papers print it."""
     name = str(run.facts.get("algorithm") or "?")
     return NAMES.get(name, name)
 
 
-def differing(runs: Sequence[RunRecord]) -> list[str]:
+def differing(runs: Sequence[Run]) -> list[str]:
     """Keys that tell the runs apart: not seeds, nor what follows them, nor what cannot change a result."""
     keys = list(dict.fromkeys(key for run in runs for key in run.config))
     return [key for key in keys if _counts(key) and len({_text(run.config.get(key)) for run in runs}) > 1]
@@ -40,7 +40,7 @@ def _counts(key: str) -> bool:
     return not left_out and parts[-1] not in (*QUIET, "seed") and key != "algorithm.name"
 
 
-def label(run: RunRecord, keys: Sequence[str]) -> str:
+def label(run: Run, keys: Sequence[str]) -> str:
     """The algorithm and the values of ``keys``, those that it has."""
     words = [algorithm(run)]
     for key in keys:
@@ -53,7 +53,7 @@ def label(run: RunRecord, keys: Sequence[str]) -> str:
     return ", ".join(words)
 
 
-def _implied(run: RunRecord, key: str) -> bool:
+def _implied(run: Run, key: str) -> bool:
     """FedAvg has no momentum to speak of, FedAvgM no nu; a part's plain choice goes without saying."""
     if PLAIN.get(key) == run.config.get(key):
         return True
@@ -76,7 +76,7 @@ def _text(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def labels(groups: Sequence[Sequence[RunRecord]]) -> list[str]:
+def labels(groups: Sequence[Sequence[Run]]) -> list[str]:
     """A name for each line (its runs differ in the seed alone); equal names get the start of the hash."""
     firsts = [group[0] for group in groups]
     keys = differing(firsts)
@@ -87,9 +87,9 @@ def labels(groups: Sequence[Sequence[RunRecord]]) -> list[str]:
     ]
 
 
-def lines(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
+def lines(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """Runs by line: seeds of one configuration together, each under its name."""
-    groups: dict[str, list[RunRecord]] = {}
+    groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(run.key[0], []).append(run)
     ordered = [sorted(group, key=lambda run: run.facts["seed"]) for group in groups.values()]

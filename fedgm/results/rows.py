@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from fedgm.results.curve import last10
 from fedgm.tasks.metric import Row, Scoreboard
-
-LAST = 10  # evaluations behind the mean that judges a run
 
 
 def read(path: Path) -> list[Row]:
@@ -69,16 +68,9 @@ def summarise(rows: list[Row], board: Scoreboard) -> dict[str, Any]:
         return {**summary, "final": None, "best": None, "last10": None}
     sign = 1 if board.judge.better == "higher" else -1
     best = max(measured, key=lambda row: sign * (row[board.headline] or 0.0))
-    last = measured[-LAST:]
     return {
         **summary,
         "final": {"round": measured[-1]["round"], **{k: measured[-1].get(k) for k in board.columns}},
         "best": {"round": best["round"], **{k: best.get(k) for k in board.columns}},
-        "last10": {k: _mean([row.get(k) for row in last]) for k in board.columns},
+        "last10": {k: last10([row.get(k) for row in measured]) for k in board.columns},
     }
-
-
-def _mean(values: list[float | int | None]) -> float | None:
-    """Mean, or None as soon as one value is missing or was not finite."""
-    known = [v for v in values if v is not None]
-    return sum(known) / len(known) if len(known) == len(values) else None

@@ -31,7 +31,7 @@ def _are_stages(value: Any) -> bool:
 KEYS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("status", "name", "algorithm", "schedule", "participation", "profile"), _is_word),
     **dict.fromkeys(("model", "data", "task", "hash", "folder", "reason", "commit", "origin"), _is_word),
-    **dict.fromkeys(("seed", "rounds", "rounds_done"), _is_count),
+    **dict.fromkeys(("seed", "rounds", "rounds_done", "classes"), _is_count),
     **dict.fromkeys(("final", "best", "last10", "initial", "last"), _are_numbers),
     **dict.fromkeys(("gain", "seconds", "local_steps"), is_number),
     **dict.fromkeys(("versions", "digests", "contents"), _are_words),

@@ -1,6 +1,8 @@
 """summary.json as readers see it: what a run was, how it ended, and whether its results are still whole."""
 
+import math
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,25 @@ from fedgm.files import digest, read_json
 from fedgm.results import rows, shape
 from fedgm.tasks.metric import scoreboard
 
-DONE = ("finished", "diverged")
+
+class Status(StrEnum):
+    """How a run stands; the first six are written by the run itself, the others are seen by readers."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    FINISHED = "finished"
+    DIVERGED = "diverged"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    KILLED = "killed"  # it says `running`, and no process works on it
+    DAMAGED = "damaged"  # it is done, and its files are not those that it wrote
+    MISSING = "missing"  # planned, and not there
+
+
+STATUSES = frozenset(map(str, Status))  # what a summary may say
+DONE = (Status.FINISHED, Status.DIVERGED)  # nothing is left to run
+WELL = (*DONE, Status.PAUSED)  # ends that nobody has to look after: their scores count
 RESULTS = ("metrics.jsonl", "model.safetensors")  # without which a run is not done
-WELL = (*DONE, "paused")  # ends that nobody has to look after
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -59,12 +77,20 @@ def is_whole(folder: Path, done: dict[str, Any], own: list[rows.Row]) -> bool:
 
 
 def agrees(known: dict[str, Any], own: list[rows.Row]) -> bool:
-    """Whether a summary says what its rows say."""
+    """Whether a summary says what its rows say; a sum may differ in its last bit between versions."""
     try:
         found = rows.summarise(own, scoreboard(known))
     except (KeyError, StopIteration):  # a metric that the rows, or the summary itself, do not have
         return False
-    return all(found[key] == known.get(key) for key in ("final", "best", "last10"))
+    return all(_agree(found[key], known.get(key)) for key in ("final", "best", "last10"))
+
+
+def _agree(ours: dict[str, Any] | None, theirs: Any) -> bool:
+    """Whether two entries of a summary have the same keys and numbers."""
+    if ours is None or not isinstance(theirs, dict) or ours.keys() != theirs.keys():
+        return ours == theirs
+    pairs = [(ours[key], theirs[key]) for key in ours]
+    return all(a == b or (None not in (a, b) and math.isclose(a, b, rel_tol=1e-12)) for a, b in pairs)
 
 
 def _changed(done: dict[str, Any], now: dict[str, str], own: list[rows.Row]) -> list[str]:

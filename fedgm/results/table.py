@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fedgm.results.summary import Status
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from fedgm.results.record import RunRecord
+    from fedgm.results.run import Run
 
-PRUNED = ("failed", "killed", "stopped")  # paused and diverged runs are results
+PRUNED = (Status.FAILED, Status.KILLED, Status.STOPPED)  # paused and diverged runs are results
 
 
-def of_runs(runs: "Sequence[RunRecord]") -> "Table":
+def of_runs(runs: "Sequence[Run]") -> "Table":
     """A line for each run."""
     from rich.table import Table
 
     from fedgm.results import labels
-    from fedgm.results.find import main_metric, shown
+    from fedgm.results.choose import main_metric, shown
 
     metric = main_metric(runs)
     sizes = {run.key: size(run.folder) for run in runs}
@@ -36,7 +38,7 @@ def of_runs(runs: "Sequence[RunRecord]") -> "Table":
     for run in runs:
         facts = run.facts
         scores = (
-            (shown(run, metric, run.mean(metric)), shown(run, metric, run.last(metric))) if metric else ()
+            (shown(run, metric, run.score(metric)), shown(run, metric, run.final(metric))) if metric else ()
         )
         rounds = f"{facts['rounds_done']}/{facts['rounds']}"
         cells = (str(facts["name"]), labels.label(run, keys), str(facts["seed"]), run.status, rounds, *scores)
@@ -60,7 +62,7 @@ def _bytes(count: int) -> str:
     return f"{count} GB"
 
 
-def prune(runs: "Sequence[RunRecord]") -> None:
+def prune(runs: "Sequence[Run]") -> None:
     """Delete folders of runs that ended badly and that nobody works on, after a yes."""
     from fedgm.lock import is_alive
 
@@ -81,31 +83,31 @@ def prune(runs: "Sequence[RunRecord]") -> None:
     click.echo(f"{len(chosen)} runs deleted")
 
 
-def show(found: "RunRecord", console: "Console") -> None:
+def show(run: "Run", console: "Console") -> None:
     """Print one run in full."""
     from rich.table import Table
 
     from fedgm.results import labels
-    from fedgm.results.find import metrics, shown
+    from fedgm.results.choose import metrics, shown
 
-    facts = found.facts
+    facts = run.facts
     rounds = f"{facts['rounds_done']} of {facts['rounds']} rounds, {facts.get('seconds') or 0:.0f} s"
     reason = f": {facts['reason']}" if facts.get("reason") else ""
     keys = [*labels.RATES, "schedule.name", "participation.name", "client.name"]
     console.print(
-        f"[bold]{facts['name']}[/]: {labels.label(found, keys)}, seed {facts['seed']}", highlight=False
+        f"[bold]{facts['name']}[/]: {labels.label(run, keys)}, seed {facts['seed']}", highlight=False
     )
-    console.print(f"{found.status}{reason} after {rounds}; commit {facts.get('commit')}", highlight=False)
+    console.print(f"{run.status}{reason} after {rounds}; commit {facts.get('commit')}", highlight=False)
     numbers = Table(header_style="bold")
     for name in ("metric", "start", "final", "mean of last 10"):
         numbers.add_column(name, justify="left" if name == "metric" else "right")
-    for metric in metrics([found]):
-        values = ((facts.get("initial") or {}).get(metric), found.last(metric), found.mean(metric))
-        numbers.add_row(metric, *(shown(found, metric, value) for value in values))
+    for metric in metrics([run]):
+        values = ((facts.get("initial") or {}).get(metric), run.final(metric), run.score(metric))
+        numbers.add_row(metric, *(shown(run, metric, value) for value in values))
     console.print(numbers)
     config = Table.grid(padding=(0, 2, 0, 0))
-    for key, value in found.config.items():
+    for key, value in run.config.items():
         config.add_row(key, str(value))
     console.print(config, highlight=False)
-    for path in sorted(found.folder.iterdir()) if found.folder else ():
+    for path in sorted(run.folder.iterdir()) if run.folder else ():
         console.print(f"  {path}", highlight=False, soft_wrap=True)

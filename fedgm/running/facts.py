@@ -2,6 +2,7 @@
 
 import platform
 import subprocess
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,11 @@ def facts_of(config: RunConfig, parts: Parts, folder: Path, mark: str) -> dict[s
         "versions": versions(),
         "commit": commit(),
     }
+
+
+def of_data(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What only the data know: the number of classes, so that readers know what chance is."""
+    return {"classes": given.get("num_classes")}
 
 
 def write(

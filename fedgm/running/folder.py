@@ -13,7 +13,7 @@ from fedgm.config.identity import NOT_IDENTITY, identity, identity_of_stored, nu
 from fedgm.errors import FedGMError
 from fedgm.files import beside, make_folder
 from fedgm.results import summary
-from fedgm.results.record import configuration
+from fedgm.results.find import configuration
 
 LABEL_LENGTH = 60
 # Words that a folder's name leaves out: said by the folders around it, or without effect on the result.

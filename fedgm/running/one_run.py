@@ -179,6 +179,7 @@ class OneRun:
     def _load(self) -> tuple[ClientData, TaskModule, ClientStore | None]:
         """Data, the module that they decide, and where clients keep their states, if any do."""
         clients = self.parts.load(self.config)
+        self.static |= facts.of_data(clients.facts)
         module = build_module(self.config, clients.facts)
         return clients, module, self._store(sum(p.numel() for p in module.parameters()))
 

@@ -1,14 +1,14 @@
 """The four kinds of parts (docs/claims.md, "Verdicts"): better, small gap, more stable, event."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from fedgm.results import curve
 from fedgm.results.interval import LEVEL, Interval, log_ratio, paired
-from fedgm.results.judged_run import TEST, JudgedRun, Measure, Window, whole
-from fedgm.study.verdict import Evidence, PartResult, Verdict
+from fedgm.results.run import Run, Window, whole
+from fedgm.study.verdict import Comparison, Evidence, PartResult, Verdict
+from fedgm.tasks.metric import TEST
 
 GAP = 3.0  # points within which a gap is small
 
@@ -33,59 +33,87 @@ class Better:
 
     def judge(self, evidence: Evidence) -> PartResult:
         """`holds` if the interval of A - B is above 0, `does not hold` if it is below."""
-        words = evidence.measure.words(self.split)
+        words = evidence.metric.words(self.split)
         what = f"area under {words}" if self.over else f"{words}, mean of last 10"
         period = f" {self.period}" if self.period else ""
         text = f"{evidence.name(self.a)} over {evidence.name(self.b)}: {what}{period}"
-        interval, values, notes = _difference(evidence, self)
-        verdict = _sided(interval) if interval and not notes else "undecided"
-        return PartResult(text, "better", verdict, "points", interval, values, tuple(notes))
+        return self._compared(evidence, text, "better")
 
-    def value(self, run: JudgedRun, measure: Measure) -> float | None:
+    def decide(self, interval: Interval) -> Verdict:
+        """An end that is exactly 0 decides nothing."""
+        return "holds" if interval.low > 0 else "does not hold" if interval.high < 0 else "undecided"
+
+    def value(self, run: Run, evidence: Evidence) -> float | None:
         """The statistic of one run, in points."""
-        column = measure.column(self.split)
+        column = evidence.metric.column(self.split)
         if self.over is None:
-            last = run.last10(column)
-            return None if last is None else measure.scale * last
+            return _scaled(evidence, run.score(column))
         rounds, values = run.within(column, self.over)
-        return measure.scale * curve.area(rounds, values) if values else None
+        return _scaled(evidence, curve.area(rounds, values)) if values else None
+
+    def _compared(self, evidence: Evidence, text: str, kind: str) -> PartResult:
+        """The interval over the seeds that both sides have; the notes say which runs are missing."""
+        column, notes = evidence.metric.column(self.split), evidence.absent(self.a, self.b)
+        values: tuple[dict[int, float], dict[int, float]] = ({}, {})
+        ends: tuple[dict[int, float], dict[int, float]] = ({}, {})
+        for line, of_seed, end_of_seed in zip((self.a, self.b), values, ends, strict=True):
+            for run in (run for run in evidence.of(line) if run.is_done):
+                value, end = self.value(run, evidence), _scaled(evidence, run.final(column))
+                if value is None:
+                    notes.append(f"{evidence.name(line)}, seed {run.seed}: no {column} to judge")
+                    continue
+                of_seed[run.seed] = value
+                end_of_seed |= {} if end is None else {run.seed: end}
+        interval = _paired(*values)
+        verdict = self.decide(interval) if interval and not notes else "undecided"
+        return PartResult(
+            text, kind, verdict, "points", interval,
+            {evidence.name(self.a): values[0], evidence.name(self.b): values[1]}, tuple(notes),
+            _paired(*ends) if self.over is None else None,
+            self._comparison(evidence, *values) if self.over is None else None,
+        )  # fmt: skip
+
+    def _comparison(self, evidence: Evidence, a: dict[int, float], b: dict[int, float]) -> Comparison:
+        """What a pooled variance needs."""
+        both = [seed for seed in a if seed in b]
+        runs = [run.key for line in (self.a, self.b) for run in evidence.of(line) if run.seed in both]
+        return Comparison(self.split, tuple(a[seed] - b[seed] for seed in both), frozenset(runs))
 
 
 @dataclass(frozen=True)
-class SmallGap:
+class SmallGap(Better):
     """A and B differ by at most 3 points in last10; with ``not_worse``, A must not lie below B either."""
 
-    a: str
-    b: str
     not_worse: bool = False
 
     def judge(self, evidence: Evidence) -> PartResult:
         """`holds` if the interval of A - B lies within the gap, `does not hold` if wholly outside."""
-        words = evidence.measure.words(TEST)
+        words = evidence.metric.words(self.split)
         text = f"{evidence.name(self.a)} and {evidence.name(self.b)}: {words} within {GAP:g} points"
-        interval, values, notes = _difference(evidence, Better(self.a, self.b))
-        verdict: Verdict = "undecided"
-        if interval and not notes:
-            if interval.high < -GAP or interval.low > GAP or (self.not_worse and interval.high < 0):
-                verdict = "does not hold"
-            elif interval.low >= -GAP and interval.high <= GAP:
-                verdict = "holds"
-        return PartResult(text, "small gap", verdict, "points", interval, values, tuple(notes))
+        return self._compared(evidence, text, "small gap")
+
+    def decide(self, interval: Interval) -> Verdict:
+        """Within [-3, +3] or wholly outside; ``not_worse`` also refuses an interval below 0."""
+        if interval.high < -GAP or interval.low > GAP or (self.not_worse and interval.high < 0):
+            return "does not hold"
+        return "holds" if interval.low >= -GAP and interval.high <= GAP else "undecided"
 
 
 @dataclass(frozen=True)
-class Divergence:
-    """A line is divergent, or is not, in every seed."""
+class Lost:
+    """A line ends near chance or as diverged, or does neither, in every seed."""
 
     line: str
-    divergent: bool
+    expected: bool
 
     def judge(self, evidence: Evidence) -> PartResult:
         """`holds` if it happens in every seed, `does not hold` if in none; one seed decides nothing."""
-        text = f"{evidence.name(self.line)} {'is' if self.divergent else 'is not'} divergent"
+        how = (
+            "ends near chance or as diverged" if self.expected else "ends neither near chance nor as diverged"
+        )
         missing = evidence.absent(self.line)
-        runs = [run for run in evidence.of(self.line) if run.is_judged]
-        hits = sum(run.is_divergent == self.divergent for run in runs)
+        runs = [run for run in evidence.of(self.line) if run.is_done]
+        hits = sum(is_lost(run) == self.expected for run in runs)
         notes = [*missing, f"in {hits} of {len(runs)} seeds"]
         verdict: Verdict = "undecided"
         if not missing and len(runs) > 1 and hits in (0, len(runs)):
@@ -95,33 +123,14 @@ class Divergence:
             notes.append(f"any probability {left} stays possible (exact binomial, 5 %)")
         if len(runs) == 1:
             notes.append("one seed decides nothing")
-        values = {evidence.name(self.line): {run.seed: float(run.is_divergent) for run in runs}}
+        values = {evidence.name(self.line): {run.seed: float(is_lost(run)) for run in runs}}
+        text = f"{evidence.name(self.line)} {how}"
         return PartResult(text, "event", verdict, "seeds", None, values, tuple(notes))
 
 
-def _difference(
-    evidence: Evidence, part: Better
-) -> tuple[Interval | None, dict[str, dict[int, float]], list[str]]:
-    """The paired interval over the seeds that both sides have; the notes say which runs are missing."""
-    notes, values = evidence.absent(part.a, part.b), dict[str, dict[int, float]]()
-    for line in (part.a, part.b):
-        own = values[evidence.name(line)] = {}
-        for run in evidence.of(line):
-            value = part.value(run, evidence.measure) if run.is_judged else None
-            if value is not None:
-                own[run.seed] = value
-            elif run.is_judged:
-                column = evidence.measure.column(part.split)
-                notes.append(f"{evidence.name(line)}, seed {run.seed}: no {column} to judge")
-    a, b = values[evidence.name(part.a)], values[evidence.name(part.b)]
-    both = [seed for seed in evidence.seeds if seed in a and seed in b]
-    interval = paired([a[seed] for seed in both], [b[seed] for seed in both]) if both else None
-    return interval, values, notes
-
-
-def _sided(interval: Interval) -> Verdict:
-    """An end that is exactly 0 decides nothing."""
-    return "holds" if interval.low > 0 else "does not hold" if interval.high < 0 else "undecided"
+def is_lost(run: Run) -> bool:
+    """What C4 is about."""
+    return run.is_divergent or run.near_chance
 
 
 @dataclass(frozen=True)
@@ -141,11 +150,11 @@ class MoreStable:
     b: Stretch
     split: str = TEST
     least: int = 3  # evaluations that a stretch must have
-    b_divergent_holds: bool = False  # C4: B divergent in every seed is enough, whatever A does
-    beside: tuple[tuple[str, "MoreStable"], ...] = ()  # in words, or its metric; not judged
+    b_lost_holds: bool = False  # C4: B near chance or diverged in every seed is enough, whatever A does
+    beside: tuple[tuple[str, "MoreStable"], ...] = ()  # in words; not judged
 
     def judge(self, evidence: Evidence) -> PartResult:
-        """The rule for divergent runs first, then the interval of ln(A / B)."""
+        """The rule for runs that ended as diverged first, then the interval of ln(A / B)."""
         a, b = (f"{evidence.name(s.line)}{', ' if s.name else ''}{s.name}" for s in (self.a, self.b))
         interval, values, notes, short = self._ratio(evidence)
         missing = evidence.absent(self.a.line, self.b.line)
@@ -157,54 +166,65 @@ class MoreStable:
             verdict = "undecided"
         else:
             verdict = "holds" if interval.high < 0 else "does not hold" if interval.low > 0 else "undecided"
-        for words, other in self.beside:
-            said = words or evidence.measure.words(other.split)
-            notes.append(f"{said}: {_words(other._ratio(evidence)[0])}")
-        text = f"{a} more stable than {b}: fluctuation of {evidence.measure.words(self.split)}"
+        notes += [f"{words}: {_words(other._ratio(evidence)[0])}" for words, other in self.beside]
+        text = f"{a} more stable than {b}: fluctuation of {evidence.metric.words(self.split)}"
         shown = {a: values[0], b: values[1]}
         return PartResult(text, "more stable", verdict, "ratio", interval, shown, (*missing, *notes))
 
     def _by_divergence(self, evidence: Evidence) -> tuple[Verdict, str] | None:
-        """What divergent runs decide, at two seeds or more."""
-        a = [run.is_divergent for run in evidence.of(self.a.line)]
-        b = [run.is_divergent for run in evidence.of(self.b.line)]
-        if len(a) < 2:
+        """What runs that ended as diverged decide, at two seeds or more."""
+        runs_a, runs_b = evidence.of(self.a.line), evidence.of(self.b.line)
+        if len(runs_a) < 2:
             return None
         name_a, name_b = evidence.name(self.a.line), evidence.name(self.b.line)
-        if all(b) and (self.b_divergent_holds or not any(a)):
-            return "holds", f"{name_b} is divergent in every seed"
+        if self.b_lost_holds and all(map(is_lost, runs_b)):
+            return "holds", f"{name_b} ends near chance or as diverged in every seed"
+        a, b = ([run.is_divergent for run in runs] for runs in (runs_a, runs_b))
+        if all(b) and not any(a):
+            return "holds", f"{name_b} ends as diverged in every seed"
         if any(one and not other for one, other in zip(a, b, strict=True)):
-            return "does not hold", f"{name_a} is divergent in a seed in which {name_b} is not"
+            return "does not hold", f"{name_a} ends as diverged in a seed in which {name_b} does not"
         return None
 
     def _ratio(
         self, evidence: Evidence
     ) -> tuple[Interval | None, tuple[dict[int, float], dict[int, float]], list[str], bool]:
         """The interval of ln(A / B), fluctuations in points, notes, and whether a stretch was unusable."""
-        found: tuple[dict[int, float], dict[int, float]] = ({}, {})
+        values: tuple[dict[int, float], dict[int, float]] = ({}, {})
         notes, short = list[str](), False
         for one, other in zip(evidence.of(self.a.line), evidence.of(self.b.line), strict=True):
-            if not (one.is_judged and other.is_judged):
+            if not (one.is_done and other.is_done):
                 continue
             if one.is_divergent or other.is_divergent:
-                notes.append(f"seed {one.seed} left out: divergent")
+                notes.append(f"seed {one.seed} left out: diverged")
                 continue
-            column = evidence.measure.column(self.split)
+            column = evidence.metric.column(self.split)
             pair = [self._fluctuation(one, self.a, column), self._fluctuation(other, self.b, column)]
             if None in pair or 0.0 in pair:
                 short = True
                 reason = "a fluctuation of 0" if 0.0 in pair else f"fewer than {self.least} evaluations"
                 notes.append(f"seed {one.seed}: {reason}")
                 continue
-            for own, value in zip(found, pair, strict=True):
-                own[one.seed] = evidence.measure.scale * (value or math.nan)
-        both = list(found[0].values()), list(found[1].values())
-        return (log_ratio(*both) if both[0] else None), found, notes, short
+            for of_seed, value in zip(values, pair, strict=True):
+                of_seed[one.seed] = evidence.metric.scale * (value or math.nan)
+        both = list(values[0].values()), list(values[1].values())
+        return (log_ratio(*both) if both[0] else None), values, notes, short
 
-    def _fluctuation(self, run: JudgedRun, stretch: Stretch, column: str) -> float | None:
+    def _fluctuation(self, run: Run, stretch: Stretch, column: str) -> float | None:
         """Around the line through the stretch's evaluations; None where there are too few."""
         rounds, values = run.within(column, stretch.window)
         return curve.fluctuation(rounds, values) if len(values) >= max(self.least, 3) else None
+
+
+def _paired(a: dict[int, float], b: dict[int, float]) -> Interval | None:
+    """Over the seeds that both have."""
+    both = [seed for seed in a if seed in b]
+    return paired([a[seed] for seed in both], [b[seed] for seed in both]) if both else None
+
+
+def _scaled(evidence: Evidence, value: float | None) -> float | None:
+    """In the unit that people read."""
+    return None if value is None else evidence.metric.scale * value
 
 
 def _words(interval: Interval | None) -> str:
@@ -215,8 +235,3 @@ def _words(interval: Interval | None) -> str:
         return f"ratio {math.exp(interval.mean):.2f} (one seed)"
     ends = [math.exp(min(end, 700.0)) for end in (interval.low, interval.high)]
     return f"ratio {math.exp(interval.mean):.2f} [{ends[0]:.2f}, {ends[1]:.2f}]"
-
-
-def judge_all(parts: Sequence[Part], evidence: Evidence) -> list[PartResult]:
-    """Every part, whatever the others say."""
-    return [part.judge(evidence) for part in parts]

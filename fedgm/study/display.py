@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from fedgm.results.summary import DONE, Status
 from fedgm.study.points import Job, SweepPlan
 from fedgm.study.runner import Runner
 from fedgm.study.sweep_progress import Results, targets
@@ -63,9 +64,9 @@ class Display:
         if self._live:
             return
         run = self.results.of(job)
-        status = failure or (run.status if run else "failed")
-        score = self.results.show(run.mean(self.plan.file.metric) if run else None)
-        done = sum(self.results.state(j) in ("finished", "diverged") for j in self.plan.jobs)
+        status = failure or (run.status if run else Status.FAILED)
+        score = self.results.show(run.score(self.plan.file.metric) if run else None)
+        done = sum(self.results.state(j) in DONE for j in self.plan.jobs)
         line = f"[{done}/{len(self.plan.jobs)}] {job_words(self.plan, job)}: {status}, {score}"
         self.console.print(line, highlight=False, soft_wrap=True, markup=False)
 
@@ -82,7 +83,7 @@ class Display:
             done, until = self.results.rounds(job), allowed.get(job.key, job.rounds)
             run = self.results.of(job)
             eta = _eta(*self._since[n], done, until)
-            score = self.results.show(run.last(plan.file.metric) if run else None)
+            score = self.results.show(run.final(plan.file.metric) if run else None)
             table.add_row(job_words(plan, job), f"{done}/{until}", eta, score)
         caption = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
         if best := ranking(self.results)[:1]:
@@ -109,7 +110,7 @@ def closing(console: Console, results: Results, failed: dict[tuple[str, int], st
     for name in ("", "point", metric, "final"):
         table.add_column(name, justify="left" if name == "point" else "right")
     for place, entry in enumerate(ranked[:SHOWN], start=1):
-        values = results.show(entry.score), results.show(entry.record.last(metric))
+        values = results.show(entry.score), results.show(entry.run.final(metric))
         table.add_row(str(place), job_words(plan, entry.job), *values)
     if ranked:
         console.print(table)
@@ -154,9 +155,9 @@ def _as_row(results: Results, job: Job) -> dict[str, Any]:
         "seed": job.seed,
         **{key: job.values[key] for key in file.swept},
         "status": results.state(job),
-        "rounds": run.facts["rounds_done"] if run else 0,
-        "last10": run.mean(file.metric) if run else None,
-        "final": run.last(file.metric) if run else None,
+        "rounds": run.rounds_done if run else 0,
+        "last10": run.score(file.metric) if run else None,
+        "final": run.final(file.metric) if run else None,
         "hash": job.hash,
         "folder": str(job.folder),
     }

@@ -1,65 +1,39 @@
-"""Stored runs as the claims need them."""
+"""Stored runs as the claims need them: by line and seed, and those of the grids behind winners."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 
 from fedgm.config import conf_dir
-from fedgm.errors import ClashError, RefusedError
-from fedgm.results import archive, record
-from fedgm.results.judged_run import TEST, JudgedRun, Measure
-from fedgm.results.record import RunRecord
+from fedgm.errors import ClashError
+from fedgm.results.run import Run
+from fedgm.results.summary import WELL
 from fedgm.study import points, sweep_file
-from fedgm.study.figure_runs import CHOOSING, PlannedFigure
-from fedgm.study.judged import as_run
-from fedgm.study.points import Job
+from fedgm.study.figure_runs import CHOOSING, Lookup, PlannedFigure
 from fedgm.study.verdict import Evidence
 from fedgm.tasks.metric import Metric, described
 
-Lookup = Callable[[Job], RunRecord | None]
 
-
-def stored_records(path: Path) -> list[RunRecord]:
-    """Records of an archive, of all archives below a folder, or of the run folders below it."""
-    if not path.exists():
-        raise RefusedError(f"{path}: no stored results. Try --stored FILE with a file of --export")
-    if path.is_dir() and (runs := record.below(path)):
-        return runs
-    found = archive.read(path)
-    if not found:
-        raise RefusedError(f"{path}: no stored results. Try --stored FILE with a file of --export")
-    return found
-
-
-def metric_of(own: PlannedFigure, lookup: Lookup) -> Metric:
+def metric_of(planned: PlannedFigure, lookup: Lookup) -> Metric:
     """The figure's metric, as the task of its runs describes it."""
-    found = (lookup(job) for job in own.jobs.values())
-    return described(own.figure.metric, (run.board for run in found if run is not None))
-
-
-def measure_of(own: PlannedFigure, lookup: Lookup) -> Measure:
-    """The figure's metric as the claims need it."""
-    metric = metric_of(own, lookup)
-    if own.figure.claims and metric.better != "higher":
-        why = "claims are about metrics of which more is better"
-        raise ClashError(f"{own.figure.experiment}: figure.metric", metric.name, why, "claims: []")
-    return Measure(metric.name, metric.label, metric.scale)
+    runs = (lookup(job) for job in planned.jobs.values())
+    return described(planned.figure.metric, (run.board for run in runs if run is not None))
 
 
 def gather(own: PlannedFigure, others: Sequence[PlannedFigure], lookup: Lookup) -> Evidence:
     """Lines of the figure by key, and those of all figures by ``experiment/key``."""
-    measure = measure_of(own, lookup)
-    judged = measure.column(TEST) if own.figure.claims else ""  # what counts as divergent is the claims' rule
-    runs: dict[str, Mapping[int, JudgedRun]] = {}
+    metric = metric_of(own, lookup)
+    if own.figure.claims and metric.better != "higher":
+        why = "claims are about metrics of which more is better"
+        raise ClashError(f"{own.figure.experiment}: figure.metric", metric.name, why, "claims: []")
+    runs: dict[str, Mapping[int, Run]] = {}
     names: dict[str, str] = {}
     for planned in (own, *others):
         for line in planned.figure.lines:
-            found = {
-                seed: as_run(lookup(planned.jobs[line.key, seed]), seed, judged) for seed in planned.seeds
-            }
+            by_seed = {seed: lookup(planned.jobs[line.key, seed]) for seed in planned.seeds}
+            there = {seed: run for seed, run in by_seed.items() if run is not None}
             places = [f"{planned.figure.experiment}/{line.key}", *([line.key] if planned is own else [])]
-            runs |= dict.fromkeys(places, found)
+            runs |= dict.fromkeys(places, there)
             names |= dict.fromkeys(places, line.name)
-    return Evidence(measure, own.judging, runs, names)
+    return Evidence(metric, own.judging, runs, names)
 
 
 def grid_runs(
@@ -67,23 +41,19 @@ def grid_runs(
     overrides: Sequence[str],
     lookup: Lookup,
     output_dir: str,
-    judged: str,
-    stored: Iterable[RunRecord] | None = None,
-) -> list[JudgedRun | None]:
+    stored: Iterable[Run] | None = None,
+) -> list[Run | None]:
     """A run for each point of the sweep behind a winner, on the seed that chose it; None where not run.
 
-    ``judged`` is the column that counts. ``stored`` are all records there are: planning many points takes
-    seconds, and is left out where none can belong to the sweep.
+    ``stored`` are all runs there are: planning many points takes seconds, and is left out where none can
+    belong to the sweep.
     """
     name, *words = grid.split()
-    read = sweep_file.read(conf_dir().parent / "sweeps" / f"{name}.yaml")
-    rule = read.points[0].get("algorithm")
+    file = sweep_file.read(conf_dir().parent / "sweeps" / f"{name}.yaml")
+    rule = file.points[0].get("algorithm")
     if stored is not None and not any(
-        run.facts["seed"] == CHOOSING and run.facts["algorithm"] == rule for run in stored
+        run.seed == CHOOSING and run.facts["algorithm"] == rule for run in stored
     ):
-        return [None] * len(read.points)
-    found = [lookup(job) for job in points.make(read, [*words, *overrides], [CHOOSING], output_dir).jobs]
-    usable = ("finished", "diverged", "paused")
-    return [
-        as_run(run, CHOOSING, judged) if run is not None and run.status in usable else None for run in found
-    ]
+        return [None] * len(file.points)
+    runs = [lookup(job) for job in points.make(file, [*words, *overrides], [CHOOSING], output_dir).jobs]
+    return [run if run is not None and run.status in WELL else None for run in runs]

@@ -11,13 +11,14 @@ from omegaconf import DictConfig, OmegaConf
 from fedgm.config import compose, conf_dir, validate
 from fedgm.config.checks import FIGURE
 from fedgm.errors import ClashError, RefusedError, require
-from fedgm.results.judged_run import Window, first_quarter, last_quarter, whole
+from fedgm.results.run import Window, first_quarter, last_quarter, whole
 from fedgm.study import claims
 
 # What is wanted first comes first: `all` takes hours.
 ORDER = ("1ab", "1cd", "2", "5", "6", "9", "4", "7", "3", "8")
 WINDOWS: dict[str, Window] = {"": whole, "first quarter": first_quarter, "last quarter": last_quarter}
 LINE = ("key", "name", "overrides", "grid")
+SEEDS = 3  # of a figure that names no number for its profile
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,11 @@ class PaperFigure:
     title: str
     panels: tuple[Panel, ...]
     metric: str  # what the claims and the tables are about: the second half of its columns
-    claims: tuple[str, ...]
+    claims: tuple[claims.Claim, ...]
     lines: tuple[Line, ...]
     has_winners: bool
+    seeds: int = SEEDS
+    added: tuple[int, ...] = ()  # seeds that joined after the first ones were known (docs/claims.md)
 
     @property
     def name(self) -> str:
@@ -64,25 +67,39 @@ class PaperFigure:
 
 def numbers() -> dict[str, str]:
     """Number of each figure -> its experiment, in the order in which `all` runs them."""
-    found: dict[str, str] = {}
-    for path in sorted((conf_dir() / "experiment").glob("*.yaml")):
-        content = yaml.safe_load(path.read_text())
-        if isinstance(content, dict) and (figure := content.get("figure")) and "number" in figure:
-            found[str(figure["number"])] = path.stem
+    by_number = {str(node["number"]): name for name, node in _figures().items() if "number" in node}
     places = {number: place for place, number in enumerate(ORDER)}
-    return dict(sorted(found.items(), key=lambda pair: (places.get(pair[0], len(ORDER)), pair[0])))
+    return dict(sorted(by_number.items(), key=lambda pair: (places.get(pair[0], len(ORDER)), pair[0])))
+
+
+def beside_the_paper() -> list[str]:
+    """Experiments that judge claims and are no figure of the paper: other readings, more rounds."""
+    return [name for name, node in _figures().items() if "number" not in node and node.get("claims")]
+
+
+def _figures() -> dict[str, dict[str, Any]]:
+    """Experiment -> its ``figure:``, of those that have one."""
+    contents = {
+        path.stem: yaml.safe_load(path.read_text())
+        for path in sorted((conf_dir() / "experiment").glob("*.yaml"))
+    }
+    return {
+        name: content["figure"]
+        for name, content in contents.items()
+        if isinstance(content, dict) and content.get("figure")
+    }
 
 
 def choose(word: str) -> list[str]:
-    """Experiments of ``fig2``, ``fig1`` (1ab and 1cd), ``all`` of the paper, or one by its own name."""
+    """Experiments of ``fig2``, ``fig1`` (1ab and 1cd), ``all`` that judge claims, or one by its name."""
     if not re.fullmatch(r"(fig)?\d\w*|all", word):
         return [word]  # Hydra knows those of the user's folders, too, and refuses what is in none
-    known = numbers()
+    by_number = numbers()
     if word == "all":
-        return list(known.values())
+        return [*by_number.values(), *beside_the_paper()]
     number = word.removeprefix("fig")
-    chosen = [name for key, name in known.items() if key == number or key.rstrip("abcd") == number]
-    allowed = f"{', '.join(f'fig{key}' for key in sorted(known))}, fig1, all or an experiment"
+    chosen = [name for key, name in by_number.items() if key == number or key.rstrip("abcd") == number]
+    allowed = f"{', '.join(f'fig{key}' for key in sorted(by_number))}, fig1, all or an experiment"
     require(bool(chosen), "figure", word, allowed, "fedgm reproduce fig2")
     return chosen
 
@@ -103,17 +120,28 @@ def read(experiment: str, overrides: Sequence[str] = ()) -> PaperFigure:
         require(
             bool(node.get(key)), f"{experiment}: figure.{key}", node.get(key), "a value", "see outer.yaml"
         )
-    judged = tuple(node.get("claims") or ())
-    claims.claims(judged)
     lines = tuple(_line(experiment, line) for line in node["lines"])
     keys = [line.key for line in lines]
     require(len(set(keys)) == len(keys), f"{experiment}: figure.lines", keys, "each key once", "other keys")
     panels = tuple(_panel(experiment, words) for words in node.get("panels") or _default_panels(cfg))
     metric = str(node.get("metric") or panels[-1].metric.rpartition("/")[2])
     number = None if node.get("number") is None else str(node["number"])
+    judged = tuple(claims.claims(node.get("claims") or ()))
     return PaperFigure(
-        experiment, number, str(node["title"]), panels, metric, judged, lines, cfg.winners is not None
-    )
+        experiment, number, str(node["title"]), panels, metric, judged, lines, cfg.winners is not None,
+        *_seeds(experiment, node, str(cfg.profile.name)),
+    )  # fmt: skip
+
+
+def _seeds(experiment: str, node: dict[str, Any], profile: str) -> tuple[int, tuple[int, ...]]:
+    """How many seeds the figure has at a profile, and which of them were added later."""
+    for key in ("seeds", "added"):
+        ok = isinstance(node.get(key) or {}, dict)
+        require(ok, f"{experiment}: figure.{key}", node.get(key), "values by profile", "seeds: {small: 6}")
+    count, added = (node.get("seeds") or {}).get(profile, SEEDS), (node.get("added") or {}).get(profile, ())
+    ok = type(count) is int and count >= 1
+    require(ok, f"{experiment}: figure.seeds", count, "at least 1", "seeds: {small: 6}")
+    return count, tuple(int(seed) for seed in added)
 
 
 def _default_panels(cfg: DictConfig) -> list[str]:

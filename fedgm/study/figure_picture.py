@@ -5,14 +5,12 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from fedgm.figures.lines import BAND, STAGES, Drawn, Pane, Trace, draw
-from fedgm.results.judged_run import JudgedRun
-from fedgm.results.record import RunRecord, mean_steps
-from fedgm.results.rows import Row
-from fedgm.study.evidence import Lookup
+from fedgm.figures.lines import BAND, STAGES, Drawn, Pane, draw
+from fedgm.results.run import Run, mean_steps
+from fedgm.results.summary import DONE
 from fedgm.study.figure import WINDOWS
-from fedgm.study.figure_runs import PlannedFigure
-from fedgm.study.judged import stage_ends
+from fedgm.study.figure_runs import Lookup, PlannedFigure
+from fedgm.tasks.metric import column
 
 PERIODS = {
     "": "",
@@ -21,44 +19,38 @@ PERIODS = {
 }
 
 
-def trace(found: RunRecord) -> Trace:
-    """A run's evaluations with point 0, the model before training."""
-    initial: Row = {"round": 0, **(found.facts.get("initial") or {})}
-    first = [initial] if len(initial) > 1 else []
-    return Trace([*first, *found.evaluations], found.status == "diverged")
-
-
 def picture(planned: PlannedFigure, lookup: Lookup, lines: Sequence[dict[str, Any]]) -> Figure:
     """Every line with the runs that are there; ``lines`` are those of the verdict."""
     figure = planned.figure
-    records = {
+    runs = {
         line.key: [run for seed in planned.seeds if (run := lookup(planned.jobs[line.key, seed])) is not None]
         for line in figure.lines
     }
     rounds = next(iter(planned.jobs.values())).rounds
     drawn = [
-        Drawn(_named(line.name, records[line.key], len(planned.seeds)), tuple(map(trace, records[line.key])))
+        Drawn(_named(line.name, runs[line.key], len(planned.seeds)), tuple(runs[line.key]))
         for line in figure.lines  # also those without runs, so that colours stay
     ]
+    every = [run for of_line in runs.values() for run in of_line]
+    boards = [run.board for run in every]
     panes: list[Pane] = []
     for panel in figure.panels:
-        low, high = WINDOWS[panel.period](JudgedRun(0, "missing", rounds=rounds))
-        panes.append(Pane(panel.metric, low, high, title=PERIODS[panel.period]))
-    every = [run for own in records.values() for run in own]
-    ends = sorted({end for run in every for end in stage_ends(run)[:-1]})
+        low, high = WINDOWS[panel.period](Run({"rounds": rounds}, {}, []))
+        panes.append(Pane(column(panel.metric, boards), low, high, title=PERIODS[panel.period]))
+    ends = sorted({end for run in every for end in run.stage_ends[:-1]})
     return draw(drawn, panes, figure.heading, caption(planned, every, lines, bool(ends)), ends)
 
 
-def _named(name: str, own: Sequence[RunRecord], seeds: int) -> str:
+def _named(name: str, runs: Sequence[Run], seeds: int) -> str:
     """The line's name, with what is not as planned."""
-    lost, done = sum(run.status == "diverged" for run in own), sum(run.is_done for run in own)
+    lost, done = sum(run.is_divergent for run in runs), sum(run.is_done for run in runs)
     words = [f"{done} of {seeds} seeds"] if done < seeds else []
     words += [f"{lost} diverged"] if lost else []
     return f"{name} ({', '.join(words)})" if words else name
 
 
 def caption(
-    planned: PlannedFigure, runs: Sequence[RunRecord], lines: Sequence[dict[str, Any]], staged: bool
+    planned: PlannedFigure, runs: Sequence[Run], lines: Sequence[dict[str, Any]], staged: bool
 ) -> list[str]:
     """Profile, rounds, K, seeds, where the values come from, what the marks mean, what is incomplete."""
     first = next(iter(planned.configs.values()))
@@ -79,17 +71,17 @@ def caption(
         words.append(BAND)
     if staged:
         words.append(STAGES)
-    if any(run.status == "diverged" for run in runs):
+    if any(run.is_divergent for run in runs):
         words.append("A cross: a run ended as diverged.")
-    lost = {line["name"]: list(line["seeds"].values()).count("divergent") for line in lines}
-    if planned.figure.claims and any(lost.values()):
-        said = [f"{name} ({count} of {len(planned.seeds)} seeds)" for name, count in lost.items() if count]
-        words.append(f"Divergent by the rule of docs/claims.md, scored as chance: {'; '.join(said)}.")
+    marked = {line["name"]: list(line["seeds"].values()).count("near chance") for line in lines}
+    if planned.figure.claims and any(marked.values()):
+        said = [f"{name} ({count} of {len(planned.seeds)} seeds)" for name, count in marked.items() if count]
+        words.append(f"Near chance by the rule of docs/claims.md: {'; '.join(said)}.")
     open_lines = [
         f"{line['name']}, seed {seed} ({state})"
         for line in lines
         for seed, state in line["seeds"].items()
-        if state not in ("finished", "diverged", "divergent")
+        if state not in (*DONE, "near chance")
     ]
     if open_lines:
         shown = "; ".join(open_lines[:6]) + (

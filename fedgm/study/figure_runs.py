@@ -1,6 +1,6 @@
 """The runs of figures: each line times each seed, as jobs that the sweep's runner knows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,12 +10,14 @@ from omegaconf import DictConfig, OmegaConf
 from fedgm.config import compose
 from fedgm.config.identity import identity
 from fedgm.errors import FedGMError
+from fedgm.results.run import Run
 from fedgm.running.folder import locate
 from fedgm.study.figure import PaperFigure, read
 from fedgm.study.points import Job, SweepPlan
 from fedgm.study.sweep_file import SweepFile
 from fedgm.tasks.metric import described
 
+Lookup = Callable[[Job], Run | None]
 CHOOSING = 0  # the seed on which winners are chosen, so it does not judge them
 
 
@@ -33,6 +35,23 @@ class PlannedFigure:
         """Seeds that enter an interval: not the one on which winners were chosen."""
         return tuple(seed for seed in self.seeds if not (self.figure.has_winners and seed == CHOOSING))
 
+    @property
+    def added(self) -> tuple[int, ...]:
+        """Those of its seeds that joined after the first ones were known."""
+        return tuple(seed for seed in self.judging if seed in self.figure.added)
+
+    @property
+    def first(self) -> tuple[int, ...]:
+        """Its seeds without those that were added."""
+        return tuple(seed for seed in self.seeds if seed not in self.figure.added)
+
+    def judged_now(self, lookup: Lookup) -> "PlannedFigure":
+        """The figure without its added seeds, until all their runs are there: nothing is looked at before."""
+        runs = [lookup(self.jobs[line.key, seed]) for line in self.figure.lines for seed in self.added]
+        if not self.first or all(run is not None and run.is_done for run in runs):
+            return self
+        return replace(self, seeds=self.first)
+
     def choosing(self, key: str) -> Job:
         """A line's run on the seed that chose it, shown beside the others."""
         job = self.jobs[key, self.seeds[0]]
@@ -43,8 +62,13 @@ class PlannedFigure:
         return self.configs[key, self.seeds[0]]
 
 
-def seeds_of(figure: PaperFigure, seeds: int | Sequence[int]) -> tuple[int, ...]:
-    """A number counts from the first seed that may judge: 1 where winners were chosen on seed 0, else 0."""
+def seeds_of(figure: PaperFigure, seeds: int | Sequence[int] | None) -> tuple[int, ...]:
+    """A number counts from the first seed that may judge: 1 where winners were chosen on seed 0, else 0.
+
+    None: as many as the figure's yaml says.
+    """
+    if seeds is None:
+        return seeds_of(figure, figure.seeds)
     if not isinstance(seeds, int):
         return tuple(dict.fromkeys(seeds))  # a seed named twice is no second observation
     first = CHOOSING + 1 if figure.has_winners else 0
@@ -52,7 +76,7 @@ def seeds_of(figure: PaperFigure, seeds: int | Sequence[int]) -> tuple[int, ...]
 
 
 def make(
-    experiment: str, seeds: int | Sequence[int], overrides: Sequence[str], output_dir: str
+    experiment: str, seeds: int | Sequence[int] | None, overrides: Sequence[str], output_dir: str
 ) -> PlannedFigure:
     """Compose every line once; a line that cannot be composed is refused with its name."""
     figure = read(experiment, overrides)

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from fedgm.clock import Stopwatch
 from fedgm.results import rows
-from fedgm.study import decisions
+from fedgm.study import rungs
 from fedgm.study.points import Job, SweepPlan
 from fedgm.study.sweep_progress import Results, rung_rounds
 
@@ -37,46 +37,33 @@ def rounds_left(results: Results, halving: bool = True) -> list[float]:
     none diverges.
     """
     plan = results.plan
-    rungs = rung_rounds(plan) if halving else []
-    shares = _shares(results, rungs)
+    ends = rung_rounds(plan) if halving else []
+    share, shares = {job.point: 1.0 for job in plan.jobs}, list[dict[int, float]]()
+    for until in [*ends, plan.jobs[0].rounds]:
+        shares.append(share)
+        share = _share_after(results, share, until) if until in ends else share
     return [
         sum(
             share[job.point] * max(0, end - max(begin, results.rounds(job)))
-            for (begin, end), share in zip(pairwise([0, *rungs, job.rounds]), shares, strict=True)
+            for (begin, end), share in zip(pairwise([0, *ends, job.rounds]), shares, strict=True)
         )
         for job in plan.jobs
     ]
 
 
-def _shares(results: Results, rungs: list[int]) -> list[dict[int, float]]:
-    """For each stretch between rungs: how likely each point is to run it."""
+def _share_after(results: Results, share: dict[int, float], until: int) -> dict[int, float]:
+    """How likely each point is to go on beyond a rung: known once it has decided, equal shares before."""
     plan, halving = results.plan, results.plan.file.halving
-    share = {job.point: 1.0 for job in plan.jobs}
-    shares, count = [share], len(share)
-    for until in rungs:
-        assert halving is not None
-        survivors = decisions.read(plan, until)
-        if survivors is not None:
-            share, count = {point: float(point in survivors) for point in share}, len(survivors)
-        else:
-            lost = _diverged(results, until)
-            open_ = sum(value for point, value in share.items() if point not in lost)
-            count = min(halving.kept(count), round(open_))
-            goes = min(1.0, count / open_) if open_ else 0.0
-            share = {point: 0.0 if point in lost else value * goes for point, value in share.items()}
-        shares.append(share)
-    return shares
-
-
-def _diverged(results: Results, until: int) -> set[int]:
-    """Points that lose a rung before it decides."""
-    plan = results.plan
+    assert halving is not None
+    survivors = rungs.read(plan, until)
+    if survivors is not None:
+        return {point: float(point in survivors) for point in share}
     first = [(job.point, results.of(job)) for job in plan.jobs if job.seed == plan.seeds[0]]
-    return {
-        point
-        for point, run in first
-        if run is not None and run.status == "diverged" and int(run.facts["rounds_done"] or 0) <= until
-    }
+    lost = {point for point, run in first if run and run.is_divergent and run.rounds_done <= until}
+    alive = sum(value for point, value in share.items() if point not in lost)
+    kept = min(halving.kept(round(sum(share.values()))), round(alive))
+    goes_on = min(1.0, kept / alive) if alive else 0.0
+    return {point: 0.0 if point in lost else value * goes_on for point, value in share.items()}
 
 
 def _first_rounds(plan: SweepPlan) -> float:

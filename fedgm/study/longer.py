@@ -7,141 +7,114 @@ a task, a source of data or a callback of somebody else's might.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
-from fedgm.config import RunConfig, validate
+from fedgm.config import validate
 from fedgm.config.identity import identity
 from fedgm.config.parts import build
-from fedgm.results.record import RunRecord
 from fedgm.results.rows import Row
+from fedgm.results.run import Key, Run, Status
 from fedgm.results.summary import WELL
-from fedgm.schedule.plan import Plan, Stage
+from fedgm.schedule.plan import Plan
 from fedgm.study.figure_runs import PlannedFigure
-from fedgm.study.sweep_progress import Key
 
-OWN = ("rounds", "name")  # what may differ
+MAY_DIFFER = ("rounds", "name")
+FOLLOWS = "server/W2"  # a column that follows from the number of rounds: a part has none
 LABEL = re.compile(r"[\w.-]+")  # a name from somebody else's folder is no interpolation
 
 
-def parts(one: PlannedFigure, known: Mapping[Key, RunRecord]) -> dict[Key, tuple[RunRecord, RunRecord]]:
-    """Runs of the figure that are not done but begin one that is known: (the part, the whole)."""
-    found: dict[Key, tuple[RunRecord, RunRecord]] = {}
-    usable = {key: run for key, run in known.items() if run.status in WELL}
+def parts(one: PlannedFigure, runs: Mapping[Key, Run]) -> dict[Key, tuple[Run, Run]]:
+    """Runs of the figure that are not done but begin one that is there: (the part, the whole)."""
+    made: dict[Key, tuple[Run, Run]] = {}
+    usable = {key: run for key, run in runs.items() if run.status in WELL}
     for line in one.figure.lines:
         jobs = [one.jobs[line.key, seed] for seed in one.seeds]
-        jobs = [job for job in jobs if (run := known.get(job.key)) is None or not run.is_done]
-        if not jobs:
-            continue
-        hashes = _wholes(one.config(line.key), list(usable.values()))
+        jobs = [job for job in jobs if job.key not in runs or not runs[job.key].is_done]
+        hashes = _longer(one.config(line.key), usable.values()) if jobs else []
         for job in jobs:
             wholes = [usable[hash, job.seed] for hash in hashes if (hash, job.seed) in usable]
-            for whole in sorted(wholes, key=lambda run: (not run.is_done, run.facts["rounds"])):
+            for whole in sorted(wholes, key=lambda run: (not run.is_done, run.rounds)):
                 if part := _part(one.configs[line.key, job.seed], whole, job.hash):
-                    found[job.key] = part, whole
+                    made[job.key] = part, whole
                     break
-    return found
+    return made
 
 
-def _wholes(cfg: DictConfig, runs: Collection[RunRecord]) -> list[str]:
-    """Hashes that the configuration has with more rounds, of those of which runs are known."""
-    if cfg.rounds % cfg.eval.every or not _is_ours(cfg):  # its last evaluation is none of a longer run
-        return []
-    known = {run.key[0] for run in runs}
-    lengths = {(int(run.facts["rounds"]), str(run.facts["name"])) for run in runs if _is_named(run)}
-    found: dict[str, DictConfig] = {}
-    for rounds, name in lengths:
-        if rounds > cfg.rounds:
-            other = _with(cfg, rounds, name)
-            found[identity(other)] = other
-    return [hash for hash, other in found.items() if hash in known and _begins_as(cfg, other)]
-
-
-def _is_ours(cfg: DictConfig) -> bool:
-    """Whether no part of another package can look at the number of rounds."""
+def _longer(cfg: DictConfig, runs: Iterable[Run]) -> list[str]:
+    """Hashes that the configuration has with more rounds, of those of which there are runs."""
     targets = [str(part["_target_"]) for part in (cfg.task, cfg.data.source)]
-    return list(cfg.callbacks) == ["name"] and all(target.startswith("fedgm.") for target in targets)
-
-
-def _is_named(run: RunRecord) -> bool:
-    """Whether a stored record says what it should: it may come from anybody."""
-    rounds, name = run.facts.get("rounds"), run.facts.get("name")
-    return type(rounds) is int and type(name) is str and LABEL.fullmatch(name) is not None
-
-
-def _with(cfg: DictConfig, rounds: int, name: str) -> DictConfig:
-    other = deepcopy(cfg)
-    OmegaConf.update(other, "rounds", rounds)
-    OmegaConf.update(other, "name", name)
-    return other
+    ours = list(cfg.callbacks) == ["name"] and all(target.startswith("fedgm.") for target in targets)
+    if cfg.rounds % cfg.eval.every or not ours:  # its last evaluation is none of a longer run
+        return []
+    hashes, lengths = set[str](), set[tuple[int, str]]()
+    for run in runs:
+        rounds, name = run.facts.get("rounds"), run.facts.get("name")
+        if type(rounds) is int and rounds > cfg.rounds and LABEL.fullmatch(str(name)):
+            hashes.add(run.key[0])
+            lengths.add((rounds, str(name)))
+    found: list[str] = []
+    for rounds, name in sorted(lengths):
+        other = deepcopy(cfg)
+        OmegaConf.update(other, "rounds", rounds)
+        OmegaConf.update(other, "name", name)
+        if (hash := identity(other)) in hashes and _begins_as(cfg, other):
+            found.append(hash)
+    return found
 
 
 def _begins_as(cfg: DictConfig, other: DictConfig) -> bool:
     """Whether the rounds of the first are those of the second: no value follows from ``rounds``."""
     short, long = (cast(dict[str, Any], OmegaConf.to_container(each, resolve=True)) for each in (cfg, other))
-    if any(short[key] != long[key] for key in short if key not in OWN):
+    if any(short[key] != long[key] for key in short if key not in MAY_DIFFER):
         return False
-    mine, theirs = _plan(validate(cfg)), _plan(validate(other))
-    return all(
-        mine.at(t) == theirs.at(t) and mine.after(t) == theirs.after(t) for t in range(1, int(cfg.rounds) + 1)
-    )
+    a, b = _plan(cfg), _plan(other)
+    return all(a.at(t) == b.at(t) and a.after(t) == b.after(t) for t in range(1, int(cfg.rounds) + 1))
 
 
-def _plan(config: RunConfig) -> Plan:
+def _plan(cfg: DictConfig) -> Plan:
     """The server's hyperparameters in each round."""
+    config = validate(cfg)
     return build(config.schedule, "schedule").plan(config.rounds, build(config.algorithm, "algorithm"))
 
 
-def _part(cfg: DictConfig, whole: RunRecord, hash: str) -> RunRecord | None:
-    """The record that the shorter run would have; None where the longer one is not there yet."""
-    rounds, done = int(cfg.rounds), int(whole.facts.get("rounds_done") or 0)
-    lost = whole.status == "diverged" and _end(whole, done) <= rounds
-    if done < rounds and not lost:
+def _part(cfg: DictConfig, whole: Run, hash: str) -> Run | None:
+    """The run that the shorter one would be; None where the longer one has not come so far."""
+    rounds, done = int(cfg.rounds), whole.rounds_done
+    said = re.search(r"in round (\d+)", str(whole.facts.get("reason")))  # it may have no row of that round
+    lost = whole.is_divergent and (int(said[1]) if said else done) <= rounds
+    rows = [
+        {key: value for key, value in row.items() if key != FOLLOWS}
+        for row in whole.evaluations
+        if (row.get("round") or 0) <= rounds
+    ]
+    if not lost and (done < rounds or not rows):
         return None
-    stages = _plan(validate(cfg)).stages
-    rows = [_row(row, stages) for row in whole.evaluations if (row.get("round") or 0) <= rounds]
-    if not rows and not lost:
-        return None
+    steps, clients = rows[-1].get("total/steps") if rows else None, _clients(cfg, rows)
+    K = steps / clients if steps is not None and clients else None
     facts = {
         **whole.facts,
         "hash": hash,
         "name": str(cfg.name),
         "rounds": rounds,
         "rounds_done": min(rounds, done),
-        "status": "diverged" if lost else "finished",
+        "status": Status.DIVERGED if lost else Status.FINISHED,
         "reason": whole.facts.get("reason") if lost else None,
-        "local_steps": whole.facts.get("local_steps") if lost else _local_steps(cfg, rows),
-        "stages": [{"rounds": stage.rounds, **stage.hyper} for stage in stages],
+        "local_steps": whole.facts.get("local_steps") if lost else K,
+        "stages": [{"rounds": stage.rounds, **stage.hyper} for stage in _plan(cfg).stages],
         "seconds": round(float(whole.facts.get("seconds") or 0.0) * min(1.0, rounds / max(1, done)), 1),
     }
-    config = whole.config | {key: cfg[key] for key in (*OWN, "paper_rounds")}
+    config = whole.config | {key: cfg[key] for key in (*MAY_DIFFER, "paper_rounds")}
     return replace(whole, facts=facts, config=config, evaluations=rows, folder=None)
 
 
-def _end(whole: RunRecord, done: int) -> int:
-    """The round in which a run diverged: its last row, or the next round if that one was not measured."""
-    said = re.search(r"in round (\d+)", str(whole.facts.get("reason")))
-    return int(said[1]) if said else done
-
-
-def _row(row: Row, stages: Sequence[Stage]) -> Row:
-    """A row with the W2 of the shorter run: the one column that follows from ``rounds``."""
-    stage, eta = row.get("server/stage"), row.get("server/eta")
-    if row.get("server/W2") is None or stage is None or eta is None:
-        return row
-    return {**row, "server/W2": stages[int(stage) - 1].rounds * eta}
-
-
-def _local_steps(cfg: DictConfig, rows: Sequence[Row]) -> float | None:
-    """K, a mean over clients; None where nobody knows how many clients took part between two evaluations."""
-    total = rows[-1].get("total/steps") if rows else None
-    clients = sum(row.get("cohort/clients") or 0 for row in rows)
-    if cfg.eval.every > 1:
-        taking_part = cfg.participation.name, cfg.participation.sampler.name, cfg.clients.nonfinite
-        fixed = taking_part == ("ideal", "uniform", "stop")
-        clients = int(cfg.clients.per_round) * int(cfg.rounds) if fixed else 0
-    return total / clients if total is not None and clients else None
+def _clients(cfg: DictConfig, rows: Sequence[Row]) -> float:
+    """How many clients took part; 0 where nobody knows what happened between two evaluations."""
+    if cfg.eval.every == 1:
+        return sum(row.get("cohort/clients") or 0 for row in rows)
+    taking_part = cfg.participation.name, cfg.participation.sampler.name, cfg.clients.nonfinite
+    return int(cfg.clients.per_round) * int(cfg.rounds) if taking_part == ("ideal", "uniform", "stop") else 0

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -15,15 +15,15 @@ from fedgm.errors import ConfigError, FedGMError
 from fedgm.figures.style import save_all
 from fedgm.files import write_json
 from fedgm.results import archive
-from fedgm.results.judged_run import TEST, JudgedRun
-from fedgm.results.record import RunRecord
+from fedgm.results.run import Key, Run, once
 from fedgm.study import evidence, judge, longer
 from fedgm.study.figure import choose
 from fedgm.study.figure_picture import picture
 from fedgm.study.figure_runs import PlannedFigure, as_sweep, make
 from fedgm.study.points import Job
-from fedgm.study.sweep import Sweep, default_workers
-from fedgm.study.sweep_progress import Key, Results, index
+from fedgm.study.sweep import Sweep, default_workers, stored_runs
+from fedgm.study.sweep_progress import Results
+from fedgm.tasks.metric import TEST, Metric
 
 COLOURS = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
@@ -36,45 +36,45 @@ class Reproduction:
     overrides: tuple[str, ...]
     output_dir: str
     console: Console
-    stored: dict[Key, RunRecord] | None = None  # None: run folders below output_dir
-    known: dict[str, PlannedFigure] = field(default_factory=dict[str, PlannedFigure])
-    seeds: int | Sequence[int] = 3
-    elsewhere: dict[Key, RunRecord] = field(default_factory=dict[Key, RunRecord])
-    begun: dict[Key, RunRecord] = field(default_factory=dict[Key, RunRecord])
-    wholes: dict[Key, RunRecord] = field(default_factory=dict[Key, RunRecord])
+    stored: dict[Key, Run] | None = None  # None: run folders below output_dir
+    by_name: dict[str, PlannedFigure] = field(default_factory=dict[str, PlannedFigure])
+    seeds: int | Sequence[int] | None = None  # None: what each figure's yaml says
+    elsewhere: dict[Key, Run] = field(default_factory=dict[Key, Run])
+    begun: dict[Key, Run] = field(default_factory=dict[Key, Run])
+    wholes: dict[Key, Run] = field(default_factory=dict[Key, Run])
 
     def __post_init__(self) -> None:
         for one in self.planned:
             self._add_parts(one)
-        self.known |= {one.figure.experiment: one for one in self.planned}
+        self.by_name |= {one.figure.experiment: one for one in self.planned}
         plan = as_sweep(self.planned, self.overrides, self.output_dir)
         self.sweep = Sweep(Results(plan, self.elsewhere), self.console)
         self.grids = cache(self._grid)
 
-    def lookup(self, job: Job) -> RunRecord | None:
-        """The record of a job, from archives alone where those were asked for."""
+    def lookup(self, job: Job) -> Run | None:
+        """The run of a job, from stored results alone where those were asked for."""
         return self.stored.get(job.key) if self.stored is not None else self.sweep.results.of(job)
 
     def _add_parts(self, one: PlannedFigure) -> None:
         """What a longer run holds counts as done; ``wholes`` remembers which run that is."""
-        known = self.elsewhere if self.stored is None else self.stored
-        whole_runs = {key: run for key, run in (self.begun | known).items() if key not in self.wholes}
+        runs = self.elsewhere if self.stored is None else self.stored
+        whole_runs = {key: run for key, run in (self.begun | runs).items() if key not in self.wholes}
         for key, (part, whole) in longer.parts(one, whole_runs).items():
-            known[key], self.wholes[key] = part, whole
+            runs[key], self.wholes[key] = part, whole
 
-    def _grid(self, grid: str, judged: str) -> list[JudgedRun | None]:
+    def _grid(self, grid: str) -> list[Run | None]:
         """Runs of the sweep behind a winner; none where the command's overrides do not fit its file."""
         try:
-            known = None if self.stored is None else self.stored.values()
-            return evidence.grid_runs(grid, self.overrides, self.lookup, self.output_dir, judged, known)
+            stored = None if self.stored is None else self.stored.values()
+            return evidence.grid_runs(grid, self.overrides, self.lookup, self.output_dir, stored)
         except ConfigError:
             return []
 
     @property
     def missing(self) -> list[Job]:
         """Jobs that are not done."""
-        found = [(job, self.lookup(job)) for job in self.sweep.plan.jobs]
-        return [job for job, run in found if run is None or not run.is_done]
+        runs = [(job, self.lookup(job)) for job in self.sweep.plan.jobs]
+        return [job for job, run in runs if run is None or not run.is_done]
 
     def show_plan(self, workers: int, timed: bool = True) -> None:
         """Figures, lines, seeds and rounds; how many runs are missing, and how long they will take."""
@@ -106,22 +106,39 @@ class Reproduction:
 
     def conclude(self, out: Path) -> list[dict[str, Any]]:
         """Draw and judge every figure; the verdicts, as verdict.json has them."""
-        return [self._conclude(one, out) for one in self.planned]
+        judged = [self._judge(one) for one in self.planned]
+        pooled = judge.add_pooled([part for _, parts in judged for part in parts], self._run_of)
+        verdicts: list[dict[str, Any]] = []
+        for one, (verdict, _) in zip(self.planned, judged, strict=True):
+            verdict["pooled"] = pooled if verdict["claims"] else {}
+            verdicts.append(self._write(one.judged_now(self.lookup), verdict, out / one.figure.name))
+        return verdicts
 
-    def _conclude(self, one: PlannedFigure, out: Path) -> dict[str, Any]:
-        others = [self._companion(name) for name in judge.companions(one)]
-        known = evidence.gather(one, others, self.lookup)
+    def _judge(self, planned: PlannedFigure) -> tuple[dict[str, Any], list[judge.JudgedPart]]:
+        """What verdict.json says but for the pooled intervals, which need the parts of all figures."""
+        one = planned.judged_now(self.lookup)
+        companions = [self._companion(name) for name in judge.companions(one)]
+        known = evidence.gather(planned, companions, self.lookup)
         lines = judge.lines_of(one, known)
-        verdict: dict[str, Any] = {**self._facts(one), "lines": lines, "speed": judge.speed_of(one, known)}
-        for line in verdict["lines"] if one.figure.has_winners else ():
-            line["seed 0"] = self._chosen(one, line["key"], known.measure.column(TEST))
-        verdict["claims"] = judge.judge(one, known, partial(self.grids, judged=known.measure.column(TEST)))
-        verdict["missing"] = judge.missing(known, one)
-        folder = out / one.figure.name
+        for line in lines if one.figure.has_winners else ():
+            line["seed 0"] = self._chosen(one, line["key"], known.metric.column(TEST))
+        claims, parts = judge.judge(one, known, self.grids)
+        absent = known.on(planned.judging).absent(*(line.key for line in planned.figure.lines))
+        verdict = {
+            **self._facts(one, known.metric),
+            "missing seeds": [seed for seed in planned.seeds if seed not in one.seeds],
+            "lines": lines,
+            "speed": judge.speed_of(one, known),
+            "claims": claims,
+            "missing": absent,
+        }
+        return verdict, parts
+
+    def _write(self, one: PlannedFigure, verdict: dict[str, Any], folder: Path) -> dict[str, Any]:
+        """The picture, and verdict.json as it is read back."""
         paths: list[Path] = []
         if any(self.lookup(job) is not None for job in one.jobs.values()):
-            drawn = picture(one, self.lookup, verdict["lines"])
-            paths = save_all(drawn, folder / one.figure.name)
+            paths = save_all(picture(one, self.lookup, verdict["lines"]), folder / one.figure.name)
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / "verdict.json", verdict)
         self._say(one, verdict, [*paths, folder / "verdict.json"])
@@ -129,33 +146,25 @@ class Reproduction:
 
     def _companion(self, experiment: str) -> PlannedFigure:
         """Another figure whose lines a claim needs: looked up, not run."""
-        if experiment not in self.known:
-            self.known[experiment] = make(experiment, self.seeds, self.overrides, self.output_dir)
-            self._add_parts(self.known[experiment])
-        return self.known[experiment]
+        if experiment not in self.by_name:
+            self.by_name[experiment] = make(experiment, self.seeds, self.overrides, self.output_dir)
+            self._add_parts(self.by_name[experiment])
+        return self.by_name[experiment]
 
-    def _facts(self, one: PlannedFigure) -> dict[str, Any]:
+    def _facts(self, one: PlannedFigure, metric: Metric) -> dict[str, Any]:
         """What a verdict is about."""
         first = next(iter(one.configs.values()))
-        runs = [run for job in one.jobs.values() if (run := self.lookup(job)) is not None]
+        jobs = [job for (_, seed), job in one.jobs.items() if seed in one.seeds]
+        runs = [run for job in jobs if (run := self.lookup(job)) is not None]
         steps = [float(run.facts["local_steps"]) for run in runs if run.facts.get("local_steps")]
-        given = [word for word in self.overrides if word != "profile=small"]
-        words = [
-            quote(word) if word.startswith("hydra.") else word for word in given
-        ]  # a path may have blanks
-        if self.seeds != 3:
-            listed = (
-                [self.seeds] if isinstance(self.seeds, int) else [*self.seeds, ""][: max(2, len(self.seeds))]
-            )
-            words.append(f"--seeds {','.join(map(str, listed))}")
         return {
             "figure": one.figure.number or one.figure.experiment,
             "name": one.figure.name,
             "heading": one.figure.heading,
-            "metric": evidence.metric_of(one, self.lookup)._asdict(),
+            "metric": metric._asdict(),
             "title": one.figure.title,
             "experiment": one.figure.experiment,
-            "command": " ".join(["fedgm reproduce", one.figure.name, *words]),
+            "command": " ".join(["fedgm reproduce", one.figure.name, *self._words()]),
             "profile": str(first.profile.name),
             "rounds": int(first.rounds),
             "seeds": list(one.seeds),
@@ -165,23 +174,36 @@ class Reproduction:
             "commits": sorted({str(run.facts.get("commit")) for run in runs}),
         }
 
+    def _words(self) -> list[str]:
+        """What was typed behind the figure's name; a path may have blanks."""
+        words = [word for word in self.overrides if word != "profile=small"]
+        words = [quote(word) if word.startswith("hydra.") else word for word in words]
+        if self.seeds is None:
+            return words
+        seeds = [self.seeds] if isinstance(self.seeds, int) else [*self.seeds, ""][: max(2, len(self.seeds))]
+        return [*words, f"--seeds {','.join(map(str, seeds))}"]
+
     def _beginnings(self, one: PlannedFigure) -> dict[str, dict[int, int]]:
         """Lines of which runs begin longer ones: seed -> rounds of the longer run."""
-        found: dict[str, dict[int, int]] = {}
+        begun: dict[str, dict[int, int]] = {}
         for (line, seed), job in one.jobs.items():
-            if (whole := self._whole(self.lookup(job))) is not None:
-                found.setdefault(line, {})[seed] = int(whole.facts["rounds"])
-        return found
+            if seed in one.seeds and (whole := self._whole(self.lookup(job))) is not None:
+                begun.setdefault(line, {})[seed] = whole.rounds
+        return begun
 
-    def _whole(self, run: RunRecord | None) -> RunRecord | None:
+    def _whole(self, run: Run | None) -> Run | None:
         """The longer run that this one is read from, if it is."""
-        known = self.elsewhere if self.stored is None else self.stored
-        return self.wholes.get(run.key) if run is not None and run is known.get(run.key) else None
+        runs = self.elsewhere if self.stored is None else self.stored
+        return self.wholes.get(run.key) if run is not None and run is runs.get(run.key) else None
+
+    def _run_of(self, key: Key) -> Key:
+        """The run that a key's rows were trained in: itself, or the longer one that it begins."""
+        return self.wholes[key].key if key in self.wholes else key
 
     def _chosen(self, one: PlannedFigure, key: str, column: str) -> float | None:
         """A winner's score on the seed that chose it, which enters no interval."""
-        found = self.lookup(one.choosing(key))
-        return found.mean(column) if found is not None and found.is_done else None
+        run = self.lookup(one.choosing(key))
+        return run.score(column) if run is not None and run.is_done else None
 
     def _say(self, one: PlannedFigure, verdict: dict[str, Any], paths: list[Path]) -> None:
         """Verdicts and files, in a few lines."""
@@ -194,17 +216,16 @@ class Reproduction:
 
     def export(self, path: Path) -> int:
         """The runs of the figures that are done, a part as the run that it begins; how many there were."""
-        found = [self.lookup(job) for job in self.sweep.plan.jobs]
-        done = [run for run in found if run is not None and run.is_done]
-        whole = archive.once(self._whole(run) or run for run in done)
-        archive.write(path, whole)
+        runs = [self.lookup(job) for job in self.sweep.plan.jobs]
+        whole = once(self._whole(run) or run for run in runs if run is not None and run.is_done)
+        archive.write(path, whole.values())
         return len(whole)
 
 
 def load(
     figure: str,
     overrides: Sequence[str] = (),
-    seeds: int | Sequence[int] = 3,
+    seeds: int | Sequence[int] | None = None,
     output_dir: str | Path = "outputs",
     stored: str | Path | None = None,
     console: Console | None = None,
@@ -214,8 +235,8 @@ def load(
 
     Results in ``known`` count as done beside those of run folders.
     """
-    alone = index(evidence.stored_records(Path(stored))) if stored is not None else None
-    begun = index(run for place in known for run in evidence.stored_records(Path(place)))
+    alone = stored_runs([stored]) if stored is not None else None
+    begun = stored_runs(known)
     elsewhere = {key: run for key, run in begun.items() if run.is_done}  # others have no checkpoint here
     planned = [make(experiment, seeds, overrides, str(output_dir)) for experiment in choose(figure)]
     return Reproduction(
@@ -228,7 +249,7 @@ def reproduce(
     figure: str = "all",
     overrides: Sequence[str] = (),
     *,
-    seeds: int | Sequence[int] = 3,
+    seeds: int | Sequence[int] | None = None,
     workers: int | None = None,
     output_dir: str | Path = "outputs",
     stored: str | Path | None = None,

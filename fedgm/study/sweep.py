@@ -15,12 +15,15 @@ from fedgm.config import conf_dir, validate
 from fedgm.errors import require
 from fedgm.files import write_atomically
 from fedgm.results import archive
+from fedgm.results.find import find
+from fedgm.results.run import Key, Run, once
+from fedgm.results.summary import WELL
 from fedgm.study import points, sweep_file
 from fedgm.study.display import Display, as_rows, closing
 from fedgm.study.hours import expected_hours
 from fedgm.study.points import SweepPlan
 from fedgm.study.runner import Runner
-from fedgm.study.sweep_progress import Results, index
+from fedgm.study.sweep_progress import Results
 from fedgm.study.winners import require_winner, write_best
 
 
@@ -80,13 +83,13 @@ class Sweep:
     def conclude(self, failed: dict[tuple[str, int], str], send: bool = True) -> None:
         """Table and pictures, in the sweep's folder, on the screen and (where runs go there) in W&B."""
         closing(self.console, self.results, failed)
-        from fedgm.study import sweep_pictures, wandb_pictures
+        from fedgm.study import sweep_pictures
 
         written = write_table(self.results)  # first: what cannot be drawn must not cost the table
         drawn = sweep_pictures.draw(self.results)
         for path in [*written, *drawn]:
             self.console.print(f"  {path}", highlight=False, soft_wrap=True)
-        if send and (note := wandb_pictures.send(self.plan, drawn)):
+        if send and (note := sweep_pictures.send(self.plan, drawn)):
             self.console.print(f"  {note}", highlight=False, soft_wrap=True)
 
     def write_winner(self) -> Path:
@@ -100,9 +103,8 @@ class Sweep:
 
         Runs that a rung has stopped are among them: maps and budgets count them.
         """
-        records = [self.results.of(job) for job in self.plan.jobs]
-        known = [found for found in records if found is not None and found.evaluations]
-        measured = [found for found in known if found.is_done or found.status == "paused"]
+        runs = [run for job in self.plan.jobs if (run := self.results.of(job)) is not None]
+        measured = [run for run in runs if run.evaluations and run.status in WELL]
         archive.write(path, measured)
         return len(measured)
 
@@ -121,8 +123,12 @@ def load(
 ) -> Sweep:
     """Read and plan a sweep; runs in the files or folders of ``stored`` count as done."""
     planned = points.make(sweep_file.read(Path(path)), overrides, seeds, str(output_dir))
-    known = [record for place in stored for record in archive.read(Path(place))]
-    return Sweep(Results(planned, index(known)), console or Console())
+    return Sweep(Results(planned, stored_runs(stored)), console or Console())
+
+
+def stored_runs(places: Iterable[str | Path]) -> dict[Key, Run]:
+    """Every run of files and folders of stored results, by its key; a place without any is an error."""
+    return once(find(places))
 
 
 def default_workers() -> int:

@@ -12,7 +12,7 @@ import yaml
 from fedgm.errors import ClashError, ConfigError, RefusedError, require, require_fits
 from fedgm.study import distributions
 from fedgm.study.distributions import DISTRIBUTIONS, draw, kind, misses, own_keys
-from fedgm.study.halving import Halving
+from fedgm.study.rungs import Halving
 
 KEYS = (
     "program", "project", "entity", "name", "description", "method", "metric", "parameters", "command",

@@ -1,20 +1,21 @@
-"""The pictures of a sweep, from its records."""
+"""The pictures of a sweep from its runs, and the W&B run that shows them where runs go online."""
 
+import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from fedgm.config.identity import NOT_IDENTITY
-from fedgm.figures.points import Point, Status
+from fedgm.figures.points import Mark, Point
 from fedgm.figures.sweep import draw_sweep
-from fedgm.results import record
-from fedgm.results.goal import sign
-from fedgm.results.record import RunRecord, mean_steps
-from fedgm.study.judged import is_divergent, outcome
-from fedgm.study.points import Job
+from fedgm.results.curve import sign
+from fedgm.results.find import below
+from fedgm.results.run import Run, Status, mean_steps
+from fedgm.running.wandb_run import INIT_TIMEOUT, resolve_mode
+from fedgm.study.points import Job, SweepPlan
 from fedgm.study.sweep_progress import Results
 
-OPEN = {"killed": "paused", "stopped": "paused"}  # a run that waits to be continued
+WAITS = (Status.KILLED, Status.STOPPED)  # drawn as paused: the same command continues it
 
 
 def draw(results: Results, folder: Path | None = None) -> list[Path]:
@@ -24,7 +25,7 @@ def draw(results: Results, folder: Path | None = None) -> list[Path]:
     file = plan.file
     place = folder or plan.folder
     return draw_sweep(
-        place, drawn_points(results), caption(results), file.metric, file.goal, baseline, reference
+        place, drawn_points(results), caption(results), results.column(), file.goal, baseline, reference
     )
 
 
@@ -42,25 +43,24 @@ def caption(results: Results) -> str:
     words = f"{plan.file.name}: profile {plan.profile}, {plan.jobs[0].rounds} rounds, seed {plan.seeds[0]}"
     commits = sorted({str(run.facts["commit"]) for run in runs if run.facts["commit"]})
     made = f"; commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}" if commits else ""
-    lost = sum(run.status == "finished" and is_divergent(run, plan.file.metric) for run in runs)
-    note = f" Divergent by the rule of docs/claims.md: {lost}." if lost else ""
+    marked = sum(run.near_chance for run in runs)
+    note = f" Near chance by the rule of docs/claims.md: {marked}." if marked else ""
     return f"{words}{mean_steps(runs)}{made}.{note}"
 
 
 def _point(results: Results, job: Job) -> Point:
     run, metric = results.of(job), results.plan.file.metric
-    state = outcome(results.state(job), run, metric)
     values: dict[str, Any] = {key: job.values[key] for key in results.plan.file.swept}
     return Point(
-        job.point, values, _shown(state), run.mean(metric) if run else None,
-        run.last(metric) if run else None, int(run.facts["rounds_done"] or 0) if run else 0, job.rounds,
+        job.point, values, _mark(results.state(job)), run.score(metric) if run else None,
+        run.final(metric) if run else None, run.rounds_done if run else 0, job.rounds,
     )  # fmt: skip
 
 
-def _shown(state: str) -> Status:
+def _mark(state: str) -> Mark:
     """The mark of a state; a run whose folder is damaged has none of its own."""
-    mark = OPEN.get(state, state)
-    return cast(Status, mark) if mark in get_args(Status) else "failed"
+    mark = str(Status.PAUSED if state in WAITS else state)
+    return cast(Mark, mark) if mark in get_args(Mark) else "failed"
 
 
 def _baseline(results: Results) -> tuple[float | None, str]:
@@ -68,9 +68,9 @@ def _baseline(results: Results) -> tuple[float | None, str]:
     plan = results.plan
     if plan.algorithm == "fedavg":
         return None, ""
-    around = [*record.below(plan.output_dir / plan.experiment), *results.archive.values()]
+    around = [*below(plan.output_dir / plan.experiment), *results.stored.values()]
     scored = [
-        (score, run) for run in _peers(results, around) if (score := run.mean(plan.file.metric)) is not None
+        (score, run) for run in _peers(results, around) if (score := run.score(plan.file.metric)) is not None
     ]
     if not scored:
         return None, ""
@@ -79,7 +79,7 @@ def _baseline(results: Results) -> tuple[float | None, str]:
     return score, f"FedAvg's best (η = {eta:g})" if isinstance(eta, int | float) else "FedAvg's best"
 
 
-def _peers(results: Results, runs: Iterable[RunRecord]) -> list[RunRecord]:
+def _peers(results: Results, runs: Iterable[Run]) -> list[Run]:
     """Finished FedAvg runs of the same seed that differ from the sweep's in the server's values alone."""
     plan = results.plan
     own = [run for job in plan.jobs if job.seed == plan.seeds[0] and (run := results.of(job)) is not None]
@@ -88,13 +88,12 @@ def _peers(results: Results, runs: Iterable[RunRecord]) -> list[RunRecord]:
     return [
         run
         for run in runs
-        if (run.status, run.facts["algorithm"], run.facts["seed"]) == ("finished", "fedavg", plan.seeds[0])
-        and not is_divergent(run, plan.file.metric)
+        if (run.status, run.facts["algorithm"], run.seed) == (Status.FINISHED, "fedavg", plan.seeds[0])
         and all(_fits(run, other) for other in own)
     ]
 
 
-def _fits(run: RunRecord, other: RunRecord) -> bool:
+def _fits(run: Run, other: Run) -> bool:
     """Whether what both configurations say is equal, but for the server rule and what cannot change a result.
 
     A key that only one of them has came with a later version, at the value that was meant before.
@@ -103,3 +102,31 @@ def _fits(run: RunRecord, other: RunRecord) -> bool:
     both = run.config.keys() & other.config.keys()
     keys = [key for key in both if not key.startswith(left_out) and not key.endswith("_target_")]
     return all(run.config[key] == other.config[key] for key in keys)
+
+
+def send(plan: SweepPlan, pictures: list[Path]) -> str | None:
+    """Send them; what to tell the user, or None where there is nothing to tell."""
+    track = plan.configs[0].track
+    if not pictures or resolve_mode(str(track.mode)) != "online":
+        return None
+    import wandb
+
+    quiet: dict[str, Any] = {"init_timeout": INIT_TIMEOUT, "silent": True, "console": "off"}
+    try:
+        run = wandb.init(
+            project=track.project, entity=track.entity, group=plan.experiment, job_type="sweep",
+            name=plan.folder.name, dir=plan.folder, settings=wandb.Settings(**quiet), id=_id(plan),
+            resume="allow",
+        )  # fmt: skip
+        run.log({picture.stem: wandb.Image(str(picture)) for picture in pictures})
+        run.finish()
+    except Exception as error:  # a picture that does not arrive must not hide a result that is stored
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:80]
+        return f"W&B did not take the pictures ({reason}); they are in {plan.folder}"
+    return f"{len(pictures)} pictures sent to the W&B project {track.project}"
+
+
+def _id(plan: SweepPlan) -> str:
+    """The same run of W&B for the same sweep: pictures that were sent again replace the old ones."""
+    runs = "".join(job.hash for job in plan.jobs)
+    return f"sweep-{hashlib.sha256(runs.encode()).hexdigest()[:16]}"

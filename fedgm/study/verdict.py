@@ -1,12 +1,13 @@
-"""What is said of a part and of a claim."""
+"""What is said of a part and of a claim, and the runs that it rests on."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from fedgm.results.interval import Interval
-from fedgm.results.judged_run import JudgedRun, Measure
+from fedgm.results.run import Key, Run, Status
+from fedgm.tasks.metric import Metric
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 
@@ -15,28 +16,44 @@ Verdict = Literal["holds", "does not hold", "undecided"]
 class Evidence:
     """What is measured, runs of each line by seed, and the seeds that the figure's plan names."""
 
-    measure: Measure
+    metric: Metric
     seeds: tuple[int, ...]
-    runs: Mapping[str, Mapping[int, JudgedRun]]
+    runs: Mapping[str, Mapping[int, Run]]
     names: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def of(self, line: str) -> list[JudgedRun]:
+    def on(self, seeds: Sequence[int]) -> "Evidence":
+        """The same lines on some of the seeds."""
+        return replace(self, seeds=tuple(seeds))
+
+    def of(self, line: str) -> list[Run]:
         """A run for every planned seed; `missing` where there is none."""
-        known = self.runs.get(line, {})
-        return [known.get(seed) or JudgedRun(seed, "missing") for seed in self.seeds]
+        runs = self.runs.get(line, {})
+        return [runs.get(seed) or Run.missing(seed) for seed in self.seeds]
 
     def name(self, line: str) -> str:
         """A line as people read it."""
         return self.names.get(line, line)
 
     def absent(self, *lines: str) -> list[str]:
-        """Which planned runs cannot be judged, and why."""
+        """Which planned runs cannot be judged, and why: ``FedGM, seeds 4, 5: missing``."""
+        seeds: dict[tuple[str, Status], list[str]] = {}
+        for line in dict.fromkeys(lines):
+            for run in self.of(line):
+                if not run.is_done:
+                    seeds.setdefault((line, run.status), []).append(str(run.seed))
         return [
-            f"{self.name(line)}, seed {run.seed}: {run.status}"
-            for line in dict.fromkeys(lines)
-            for run in self.of(line)
-            if not run.is_judged
+            f"{self.name(line)}, seed{'s' if len(of) > 1 else ''} {', '.join(of)}: {status}"
+            for (line, status), of in seeds.items()
         ]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The paired differences behind a part in last10: what the pooled variance is taken of."""
+
+    split: str
+    differences: tuple[float, ...]  # of seeds that both lines have
+    runs: frozenset[Key]  # that they come from
 
 
 @dataclass(frozen=True)
@@ -50,26 +67,20 @@ class PartResult:
     interval: Interval | None = None  # of the difference in points, or of the logarithm of the ratio
     values: Mapping[str, Mapping[int, float]] = field(default_factory=dict[str, Mapping[int, float]])
     notes: tuple[str, ...] = ()
-
-    @property
-    def shown(self) -> tuple[float, float, float] | None:
-        """Mean and ends as people read them: points, or a ratio."""
-        if self.interval is None:
-            return None
-        three = self.interval.mean, self.interval.low, self.interval.high
-        return three if self.unit == "points" else (_exp(three[0]), _exp(three[1]), _exp(three[2]))
+    final: Interval | None = None  # the same of the last evaluation, which is not judged
+    comparison: Comparison | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For verdict.json."""
-        shown = dict(zip(("mean", "low", "high"), self.shown or (None,) * 3, strict=True))
         return {
             "part": self.text,
             "kind": self.kind,
             "verdict": self.verdict,
             "unit": self.unit,
-            **shown,
+            **shown(self.interval, self.unit),
             "effect": self.interval.effect if self.interval else None,
             "seeds": self.interval.n if self.interval else None,
+            "last round": shown(self.final, self.unit) if self.final else None,
             "values": {
                 name: {str(k): v for k, v in by_seed.items()} for name, by_seed in self.values.items()
             },
@@ -77,9 +88,16 @@ class PartResult:
         }
 
 
-def together(parts: Sequence[PartResult]) -> Verdict:
+def shown(interval: Interval | None, unit: str) -> dict[str, float | None]:
+    """Mean and ends as people read them: points, or a ratio."""
+    if interval is None:
+        return {"mean": None, "low": None, "high": None}
+    ends = {"mean": interval.mean, "low": interval.low, "high": interval.high}
+    return {name: _exp(value) if unit == "ratio" else value for name, value in ends.items()}
+
+
+def together(verdicts: Sequence[Verdict]) -> Verdict:
     """`holds` if all parts hold, `does not hold` if any does not, else `undecided`."""
-    verdicts = [part.verdict for part in parts]
     if "does not hold" in verdicts:
         return "does not hold"
     return "holds" if verdicts and all(verdict == "holds" for verdict in verdicts) else "undecided"

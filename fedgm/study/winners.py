@@ -9,10 +9,9 @@ import yaml
 
 from fedgm.errors import FedGMError, require, require_fits
 from fedgm.files import write_atomically
-from fedgm.results import record
 from fedgm.results.best_of import BestOf, best_of
-from fedgm.results.record import RunRecord
-from fedgm.study.judged import counted, is_divergent
+from fedgm.results.find import read_folder
+from fedgm.results.run import Run, Status
 from fedgm.study.points import Job, SweepPlan
 from fedgm.study.sweep_progress import Results, targets
 
@@ -24,52 +23,52 @@ class Ranked:
     """A point that ran to its end, and its mean of the last ten evaluations on the choosing seed."""
 
     job: Job
-    record: RunRecord
+    run: Run
     score: float
 
 
 def ranking(results: Results) -> list[Ranked]:
-    """Finished points of the first seed that are not divergent, best first; ties go to the lower point."""
+    """Finished points of the first seed, best first; ties go to the lower point."""
     plan = results.plan
     sign = -1.0 if plan.file.goal == "maximize" else 1.0
-    found: list[Ranked] = []
+    finished: list[Ranked] = []
     for job in plan.jobs:
         run = results.of(job) if job.seed == plan.seeds[0] else None
-        score = run.mean(plan.file.metric) if run is not None and run.status == "finished" else None
-        if run is not None and score is not None and not is_divergent(run, plan.file.metric):
-            found.append(Ranked(job, run, score))
-    return sorted(found, key=lambda entry: (sign * entry.score, entry.job.point))
+        score = run.score(plan.file.metric) if run is not None and run.status == Status.FINISHED else None
+        if run is not None and score is not None:
+            finished.append(Ranked(job, run, score))
+    return sorted(finished, key=lambda entry: (sign * entry.score, entry.job.point))
 
 
 def at_budget(results: Results, ranked: list[Ranked]) -> BestOf | None:
     """The best of ``BUDGET`` points drawn from all of them; None until every point is done.
 
-    A divergent point counts with chance, as in the verdicts of claims.
+    A point that ended as diverged counts with chance, as in the verdicts of claims.
     """
     plan = results.plan
     first = [results.of(job) for job in plan.jobs if job.seed == plan.seeds[0]]
     done = [run for run in first if run is not None and run.is_done]
     if len(first) <= BUDGET or not ranked or len(done) < len(first):
         return None
-    scores = [counted(run, plan.file.metric) for run in done]
+    scores = [run.score(plan.file.metric) for run in done]
     return best_of([score for score in scores if score is not None], BUDGET, plan.file.goal)
 
 
 def other_seeds(winner: Ranked, results: Results) -> dict[int, float]:
-    """Scores of the winner on seeds that had no part in choosing it; a divergent run counts with chance."""
-    found: dict[int, float] = {}
-    around = (record.from_folder(folder) for folder in sorted(winner.job.folder.parent.glob("seed=*")))
-    for run in (*results.archive.values(), *(run for run in around if run is not None)):
+    """Scores of the winner on seeds that had no part in choosing it; a diverged run counts with chance."""
+    scores: dict[int, float] = {}
+    around = (read_folder(folder) for folder in sorted(winner.job.folder.parent.glob("seed=*")))
+    for run in (*results.stored.values(), *(run for run in around if run is not None)):
         mark, seed = run.key
-        score = counted(run, results.plan.file.metric) if run.is_done else None
+        score = run.score(results.plan.file.metric) if run.is_done else None
         if mark == winner.job.hash and seed != winner.job.seed and score is not None:
-            found[seed] = score
-    return found
+            scores[seed] = score
+    return scores
 
 
 def entry(winner: Ranked, plan: SweepPlan) -> dict[str, Any]:
     """What conf/best keeps of a winner: the values, and where they come from."""
-    run = winner.record
+    run = winner.run
     values = {key: run.config.get(f"algorithm.{key}") for key in ("eta", "beta", "nu")}
     return {
         **{key: value for key, value in values.items() if value is not None},
@@ -101,9 +100,7 @@ def require_winner(results: Results) -> Ranked:
     open_ = [j for j in plan.jobs if j.seed == plan.seeds[0] and not results.is_through(j, limits[j.key])]
     if ranked := ranking(results) if not open_ else []:
         return ranked[0]
-    raise FedGMError(
-        f"{file.path}: {len(open_)} of {len(plan.jobs)} runs are not done, so nobody has won yet"
-    )
+    raise FedGMError(f"{file.path}: {len(open_)} of {len(plan.jobs)} runs are not done: no winner yet")
 
 
 def write_best(path: Path, plan: SweepPlan, winner: Ranked) -> None:

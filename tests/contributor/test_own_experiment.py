@@ -5,7 +5,7 @@ import json
 from click.testing import CliRunner
 
 from fedgm.commands import main
-from fedgm.results import record
+from fedgm.results.find import below
 
 YAML = """\
 # @package _global_
@@ -36,7 +36,7 @@ def test_its_lines_are_run_and_drawn_and_no_claim_is_judged(tmp_path):
     page = tmp_path / "page.md"
     result = reproduce(tmp_path, "mine", "--seeds", "0,", "--report", str(page))
     assert result.exit_code == 0, result.output
-    runs = record.below(tmp_path / "outputs" / "mine")
+    runs = below(tmp_path / "outputs" / "mine")
     assert sorted((run.facts["algorithm"], run.status) for run in runs) == [
         ("fedavg", "finished"), ("fedavgm", "finished"),
     ]  # fmt: skip

@@ -11,6 +11,9 @@ from safetensors.torch import load_file
 import fedgm
 from fedgm.commands import main
 from fedgm.errors import ConfigError
+from fedgm.results import archive
+from fedgm.study import claims, figure_runs
+from tests.unit.made_records import record
 
 HOME = Path(__file__).parent
 CONF = HOME / "my_conf"
@@ -56,7 +59,7 @@ def test_each_yaml_names_one_file_and_no_file_is_named_twice():
     ]
     files = {path.stem for path in (HOME / "elsewhere").glob("*.py")} - {"__init__", "count_runs"}
     assert sorted(targets) == sorted(files)
-    assert len(targets) == 12  # the thirteenth is a command, which has no configuration
+    assert len(targets) == 12  # a command has no configuration
 
 
 def test_server_rule(tmp_path):
@@ -170,6 +173,34 @@ def test_upload_rule(tmp_path):
     plain = rows(run(tmp_path / "plain", rounds=1))[0]["bytes/up"]
     n = watch.deltas[0].numel()
     assert plain - sent == 2 * (4 * n - (-(-n // 8) + 4))
+
+
+def test_claim(tmp_path):
+    """Runs with made-up curves: FedAvgM is two points ahead in the first half, behind in the second."""
+    words = [word for word in SMALL if word != "trainer.workers=1"] + ["rounds=20", "eval.every=1"]
+    planned = figure_runs.make("first_half", [0, 1, 2], words, str(tmp_path))
+    first = {"fedavg": 0.30, "fedavgm": 0.32}
+    made = [
+        record(job, [first[key] + 0.001 * seed * (key == "fedavg")] * 10 + [0.6 - first[key]] * 10)
+        for (key, seed), job in planned.jobs.items()
+    ]
+    archive.write(tmp_path / "rows.jsonl", made)
+    [verdict] = fedgm.reproduce("first_half", words, stored=tmp_path / "rows.jsonl", out=tmp_path, seeds=3)
+    ahead, behind = verdict["claims"]
+    assert (ahead["claim"], ahead["verdict"], behind["verdict"]) == ("mine", "holds", "does not hold")
+    assert ahead["parts"][0]["mean"] == pytest.approx(1.9)  # 2.0, 1.9, 1.8 points
+    assert ahead["parts"][0]["part"] == "FedAvgM over FedAvg: area under test accuracy over the first half"
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [("elsewhere.first_half.NONE", "nothing can be imported"), ("elsewhere.stripes.load", "not a fedgm")],
+)
+def test_a_claim_that_is_none_is_refused(entry, why):
+    with pytest.raises(ConfigError, match=why):
+        claims.claims([entry])
+    with pytest.raises(ConfigError, match="or the dotted path of a claim"):
+        claims.claims(["C11"])
 
 
 def test_command(tmp_path, monkeypatch):

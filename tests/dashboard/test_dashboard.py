@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import fedgm.commands as cli
+from fedgm import commands as cli
 from fedgm.dashboard import columns, payload, render
 from fedgm.dashboard.collect import Collector
-from fedgm.results import archive, record, rows
+from fedgm.results import archive, rows
+from fedgm.results.find import below
 from tests.dashboard.dashboard_runs import STAGES, write_grid, write_run
 
 NASTY = "</script><script>alert(1)</script><!-- \u2028 \u2029 {{SCRIPT}} & \"'"
@@ -164,6 +165,22 @@ def test_any_metric_has_its_column(tmp_path):
     assert "test/acc" not in run["columns"]
 
 
+def test_scores_are_those_of_python(tmp_path):
+    write_grid(tmp_path)
+    runs = {(run.key[0][:8], run.seed): run for run in below(tmp_path)}
+    for shown in built(tmp_path)["runs"]:
+        run = runs[shown["hash"], shown["seed"]]
+        assert shown["scores"]["test/acc"] == run.score("test/acc")
+        assert (shown["scores"]["test/acc"] is None) == (
+            run.status == "diverged"
+        )  # its classes are not known
+    write_run(tmp_path / "ten", eta=7.0, status="diverged", done=30)
+    summary = tmp_path / "ten" / "summary.json"
+    summary.write_text(json.dumps({**json.loads(summary.read_text()), "classes": 10}))
+    scores = [run["scores"] for run in built(tmp_path)["runs"] if run["config"].get("algorithm.eta") == 7.0]
+    assert [(score["test/acc"], score["test/loss"]) for score in scores] == [(0.1, None)]
+
+
 def test_staleness_counts_rounds(tmp_path):
     write_run(tmp_path / "a", stale=2.0, rounds=30)
     write_run(tmp_path / "b", eta=2.0)
@@ -174,7 +191,7 @@ def test_staleness_counts_rounds(tmp_path):
 
 def test_an_archive_shows_the_same_curves_as_the_folders(tmp_path):
     write_grid(tmp_path / "runs")
-    archive.write(tmp_path / "stored" / "grid.jsonl", record.below(tmp_path / "runs"))
+    archive.write(tmp_path / "stored" / "grid.jsonl", below(tmp_path / "runs"))
     folders, stored = built(tmp_path / "runs"), built(tmp_path / "stored")
     assert [run["hash"] for run in stored["runs"]] == [run["hash"] for run in folders["runs"]]
     for a, b in zip(folders["runs"], stored["runs"], strict=True):

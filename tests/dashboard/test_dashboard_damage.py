@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-import fedgm.commands as cli
+from fedgm import commands as cli
 from fedgm.dashboard import payload, render
 from fedgm.dashboard.collect import Collector
 from tests.dashboard.dashboard_runs import write_run

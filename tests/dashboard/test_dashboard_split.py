@@ -6,7 +6,7 @@ import numpy as np
 from click.testing import CliRunner
 from omegaconf import OmegaConf
 
-import fedgm.commands as cli
+from fedgm import commands as cli
 from fedgm import config
 from fedgm.dashboard.collect import Collector
 from fedgm.dashboard.split import splits

@@ -5,7 +5,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-import fedgm.commands as cli
+from fedgm import commands as cli
 from fedgm import config
 from fedgm.participation import ClientTask
 from fedgm.running import diagnosis

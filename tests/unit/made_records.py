@@ -1,10 +1,10 @@
 """Records of runs with made-up curves, under the hashes that a plan gives them."""
 
-from fedgm.results.record import RunRecord
+from fedgm.results.run import Run
 from fedgm.study.points import Job
 
 
-def record(job: Job, values, status="finished", algorithm="fedgm", stages=None, config=None) -> RunRecord:
+def record(job: Job, values, status="finished", algorithm="fedgm", stages=None, config=None) -> Run:
     """Evaluations are ``values``, in training two points higher."""
     done = len(values) * job.eval_every
     rows = [
@@ -22,4 +22,4 @@ def record(job: Job, values, status="finished", algorithm="fedgm", stages=None, 
         "seconds": 1.0, "commit": "abc", "versions": {},
     }  # fmt: skip
     known = {"algorithm.name": algorithm, "eval.every": job.eval_every, "data.source.classes": 10}
-    return RunRecord(facts, {**known, **(config or {})}, rows)
+    return Run(facts, {**known, **(config or {})}, rows)

@@ -17,7 +17,7 @@ def store(job: Job, scores: Sequence[float], status: str = "finished", done: int
         lines.append(json.dumps({**row, "time/round": 1.0, "time/eval": None, "samples_per_s": 5.0}))
     (job.folder / "metrics.jsonl").write_text("".join(line + "\n" for line in lines))
     facts = {"hash": job.hash, "seed": job.seed, "status": status, "name": "fedgm", "commit": "abc"}
-    facts |= {"rounds": job.rounds, "seconds": 1.0, "profile": "tiny", "algorithm": "fedgm"}
+    facts |= {"classes": 10, "rounds": job.rounds, "seconds": 1.0, "profile": "tiny", "algorithm": "fedgm"}
     (job.folder / "summary.json").write_text(json.dumps(facts))
     words = "".join(f"  {key.split('.')[1]}: {value}\n" for key, value in job.values.items() if "." in key)
     (job.folder / "config.yaml").write_text(f"algorithm:\n{words}seed: {job.seed}\noutput_dir: x\n")

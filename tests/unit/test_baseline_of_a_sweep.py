@@ -10,10 +10,11 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from fedgm.config import compose
-from fedgm.results import record
+from fedgm.results.find import below
+from fedgm.results.run import once
 from fedgm.study import points, sweep_file, sweep_pictures
 from fedgm.study.points import Job
-from fedgm.study.sweep_progress import Results, index
+from fedgm.study.sweep_progress import Results
 from tests.unit.stored_runs import store
 
 FILE = """
@@ -63,7 +64,7 @@ def sweep(
 
 
 def baseline(made: points.SweepPlan, archive=()) -> tuple[float | None, str]:
-    score, name = sweep_pictures._baseline(Results(made, index(archive)))
+    score, name = sweep_pictures._baseline(Results(made, once(archive)))
     return score if score is None else round(score, 6), name
 
 
@@ -115,19 +116,19 @@ def planned(tmp_path_factory) -> points.SweepPlan:
 def test_a_run_of_another_setting_is_no_peer(planned, tmp_path, fedavg, values):
     keep(fedavg, 0.30, tmp_path, **{"algorithm.eta": 1.0})
     keep(fedavg, 0.40, tmp_path, **{"algorithm.eta": 2.0, **values})
-    assert baseline(planned, record.below(tmp_path)) == (0.3, "FedAvg's best (η = 1)")
+    assert baseline(planned, below(tmp_path)) == (0.3, "FedAvg's best (η = 1)")
 
 
 @pytest.mark.parametrize("values", SAME.values(), ids=SAME)
 def test_what_cannot_change_a_result_makes_no_difference(planned, tmp_path, fedavg, values):
     keep(fedavg, 0.40, tmp_path, **{"algorithm.eta": 2.0, **values})
-    assert baseline(planned, record.below(tmp_path)) == (0.4, "FedAvg's best (η = 2)")
+    assert baseline(planned, below(tmp_path)) == (0.4, "FedAvg's best (η = 2)")
 
 
 @pytest.mark.parametrize("status", ["paused", "diverged", "failed", "running"])
 def test_only_a_finished_run_counts(planned, tmp_path, fedavg, status):
     keep(fedavg, 0.40, tmp_path, status, **{"algorithm.eta": 2.0})
-    assert baseline(planned, record.below(tmp_path)) == (None, "")
+    assert baseline(planned, below(tmp_path)) == (None, "")
 
 
 def test_another_algorithm_is_no_fedavg_and_fedavg_s_own_sweep_has_no_baseline(tmp_path, fedavg):
@@ -157,7 +158,7 @@ def test_a_run_of_an_older_version_counts_too(planned, tmp_path, fedavg):
     config["participation"] = {**config["participation"], "_target_": "fedgm.participation.Ideal"}
     del config["participation"]["sampler"], config["local"]["state"]
     (place / "config.yaml").write_text(yaml.safe_dump(config))
-    assert baseline(planned, record.below(tmp_path)) == (0.4, "FedAvg's best (η = 2)")
+    assert baseline(planned, below(tmp_path)) == (0.4, "FedAvg's best (η = 2)")
 
 
 def test_a_run_of_another_seed_that_came_first_hides_no_peer(tmp_path, fedavg):

@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-import fedgm.commands as group
+from fedgm import commands as group
 from fedgm.commands import ends_plainly
 from fedgm.errors import ConfigError, DataError, FedGMError, RefusedError
 

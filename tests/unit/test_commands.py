@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 import fedgm
-import fedgm.commands as cli
+from fedgm import commands as cli
 from fedgm import config
 from fedgm.errors import RefusedError
 from fedgm.running import diagnosis as diagnosis

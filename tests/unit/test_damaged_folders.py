@@ -9,7 +9,8 @@ from rich.console import Console
 
 import fedgm
 from fedgm.lock import is_alive
-from fedgm.results import record, rows, summary
+from fedgm.results import rows, summary
+from fedgm.results.find import below, read_folder
 from fedgm.running import terminal
 
 ANY = [
@@ -61,7 +62,7 @@ def test_a_summary_of_any_json_is_damaged(tmp_path, text):
     folder = write(tmp_path / "run", text)
     assert summary.read(folder) == {}
     assert summary.is_damaged(folder)
-    assert record.from_folder(folder) is None
+    assert read_folder(folder) is None
 
 
 def test_a_summary_with_a_value_of_another_type_is_damaged(tmp_path):
@@ -136,7 +137,7 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n + 1}: &a{n + 1} {{a: *a{n}, b: *a{n}}}
 def test_a_damaged_configuration_leaves_a_record_without_one(tmp_path, text):
     folder = write(tmp_path / "run")
     (folder / "config.yaml").write_text(text)
-    found = record.from_folder(folder)
+    found = read_folder(folder)
     assert found is not None
     assert found.config == {}
     assert len(found.evaluations) == 2
@@ -146,11 +147,11 @@ def test_one_bad_folder_never_stops_the_others(tmp_path):
     write(tmp_path / "a" / "good")
     for number, text in enumerate(ANY):
         write(tmp_path / "b" / str(number), text)
-    gone = write(tmp_path / "c" / "gone")
+    gone = write(tmp_path / "c" / "gone", {**GOOD, "seed": 1})
     shutil.rmtree(gone / "metrics.jsonl", ignore_errors=True)
     (gone / "metrics.jsonl").unlink()
-    with pytest.warns(UserWarning, match=r"summary\.json is damaged: .*/b/0"):
-        found = record.below(tmp_path)
+    with pytest.warns(UserWarning, match=r"left out: .*/b/0, .*: summary\.json is damaged"):
+        found = below(tmp_path)
     assert {run.folder.name: run.status for run in found} == {"good": "finished", "gone": "damaged"}
     assert not next(run for run in found if run.status == "damaged").is_done
     with pytest.warns(UserWarning, match=r"summary\.json is damaged"):

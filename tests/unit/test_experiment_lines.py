@@ -10,7 +10,7 @@ from fedgm.config.identity import identity
 from fedgm.errors import ConfigError
 from fedgm.study import claims, figure, figure_runs, sweep_file
 
-EXPERIMENTS = sorted(figure.numbers().values())
+EXPERIMENTS = sorted(figure.choose("all"))
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +61,10 @@ def test_an_experiment_outside_the_paper_has_lines_and_no_number():
 
 
 def test_every_claim_is_judged_by_a_figure_and_finds_its_lines(figures):
-    assert {name for one in figures.values() for name in one.claims} == set(claims.CLAIMS)
+    every = {claim.name for group in claims.CLAIMS.values() for claim in group}
+    assert {claim.name for one in figures.values() for claim in one.claims} == every
     for one in figures.values():
-        for claim in claims.claims(one.claims):
+        for claim in one.claims:
             known = {line.key for line in one.lines}
             for name in claim.figures:
                 known |= {f"{name}/{line.key}" for line in figures[name].lines}
@@ -104,7 +105,9 @@ def test_names_of_figures():
     assert figure.choose("fig1cd") == ["autonomous"]
     assert figure.choose("outer") == ["outer"]
     assert figure.choose("8") == ["multistage_long"]
-    assert len(figure.choose("all")) == 10
+    beside = ["autonomous_literal", "long", "multistage_fedavg"]  # of no figure, but with claims
+    assert figure.choose("all") == [*figure.numbers().values(), *beside]
+    assert len(figure.numbers()) == 10
     with pytest.raises(ConfigError, match=r"figure=fig10: expected fig1ab, .*fig1, all or an exp"):
         figure.choose("fig10")
 
@@ -120,7 +123,9 @@ def test_panels_of_figure_7_are_the_first_and_the_last_quarter(figures):
     ("override", "message"),
     [
         ("figure.panels=[test/acc late]", "METRIC last quarter"),
-        ("figure.claims=[C9]", r"figure.claims=C9: expected C1"),
+        ("figure.claims=[C11]", r"figure.claims=C11: expected C1"),
+        ("+figure.seeds=3", r"figure.seeds=3: expected values by profile"),
+        ("+figure.seeds.small=0", r"figure.seeds=0: expected at least 1"),
         ("figure.lines=[{key:a,name:b,overides:c}]", r"overides=c: expected key, name"),
         ("figure.lines=[{key:a,name:b}]", r"lines.overrides=\(missing\)"),
         ("figure.lines=[]", r"figure.lines=\[\]"),

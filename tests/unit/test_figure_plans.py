@@ -14,8 +14,7 @@ from fedgm.figures.lines import apart
 from fedgm.results import archive
 from fedgm.study import figure_runs, reproduce
 from fedgm.study.evidence import grid_runs
-from fedgm.study.page import marks, replace_between
-from fedgm.study.report import markdown, table
+from fedgm.study.report import markdown, marks, replace_between, table
 from tests.unit.made_records import record
 
 WORDS = ["profile=tiny", "rounds=100", "eval.every=5"]
@@ -60,18 +59,51 @@ def test_a_figure_is_drawn_and_judged_from_an_archive(archived, tmp_path):
     assert json.loads((tmp_path / "fig1ab" / "verdict.json").read_text())["claims"] == verdict["claims"]
     assert (tmp_path / "fig1ab" / "fig1ab.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "fig1ab" / "fig1ab.pdf").read_bytes().startswith(b"%PDF")
-    c1, c2 = verdict["claims"]
+    c1, c2, margin = verdict["claims"]
     assert [part["verdict"] for part in c1["parts"]] == ["holds", "holds", "undecided", "undecided"]
     assert c1["parts"][1]["mean"] == pytest.approx(9.0)
     assert verdict["missing"] == ["FedAvg, seed 3: missing"]
     assert c1["parts"][2]["notes"] == ["FedAvg, seed 3: missing"]
     assert "equal budget not known: 0 of 90 points of FedGM's grid are there" in c1["notes"]
-    assert c2["verdict"] == "undecided"
+    assert (c2["verdict"], margin["verdict"]) == ("undecided", "undecided")
     lines = {line["key"]: line for line in verdict["lines"]}
     assert lines["fedgm"]["seed 0"] is None
     assert lines["fedgm"]["values"] == "eta 2, beta 0.9, nu 0.9 (not a winner of the grid)"
     assert lines["fedgm"]["last10"]["test/acc"]["mean"] == pytest.approx(0.602)
     assert (verdict["seeds"], verdict["judged on"]) == ([1, 2, 3], [1, 2, 3])
+
+
+ADDED = ["+figure.seeds.tiny=5", "+figure.added.tiny=[4,5]"]
+
+
+@pytest.mark.parametrize("there", [(), (4,), (4, 5)])
+def test_added_seeds_are_judged_once_all_of_them_are_there(there, tmp_path):
+    """On seeds 1, 2, 3 FedGM is ahead of FedAvgM by 9 points, on the added ones behind by 9."""
+    one = figure_runs.make("fedgm", None, [*WORDS, *ADDED], "outputs")
+    assert (one.seeds, one.added, one.first) == ((1, 2, 3, 4, 5), (4, 5), (1, 2, 3))
+    level = {"fedgm": 0.6, "fedavgm": 0.51, "fedavg": 0.5}
+    runs = [
+        record(job, [(level[key] if seed < 4 else 1.1 - level[key]) + 0.001 * seed * (key == "fedgm")] * 20)
+        for (key, seed), job in one.jobs.items()
+        if seed < 4 or seed in there
+    ]
+    archive.write(tmp_path / "rows.jsonl", runs)
+    [verdict] = api.reproduce("fig1ab", [*WORDS, *ADDED], stored=tmp_path / "rows.jsonl", out=tmp_path)
+    c1, page = verdict["claims"][0], markdown([verdict], tmp_path, tmp_path)
+    if there == (4, 5):
+        assert (verdict["judged on"], verdict["missing seeds"]) == ([1, 2, 3, 4, 5], [])
+        assert (c1["verdict"], c1["added seeds"]) == (
+            "undecided",
+            {"seeds": [4, 5], "verdict": "does not hold"},
+        )
+        assert "added seeds 4, 5 alone: does not hold" in page
+    else:
+        assert (verdict["judged on"], verdict["missing seeds"]) == ([1, 2, 3], [4, 5])
+        assert (c1["verdict"], "added seeds" in c1) == ("holds", False)
+        assert "**holds** (runs are missing: seeds 4, 5)" in page
+        missing = "seeds 4, 5" if not there else "seed 5"
+        assert f"- Figure 1ab: FedGM, {missing}: missing; FedAvgM" in page
+        assert list(verdict["lines"][0]["seeds"]) == ["1", "2", "3"]
 
 
 def test_seed_0_chose_the_winners_and_judges_nothing(archived, tmp_path):
@@ -90,21 +122,19 @@ def test_the_grid_behind_a_winner_is_found_point_by_point(archived):
     """FedAvg's grid has 10 points; Figure 1ab's line at eta 1 is the second of them."""
     chosen = record(planned("fedgm").choosing("fedavg"), [0.62] * 20, algorithm="fedavg")
     known = {chosen.key: chosen}
-    found = grid_runs(
-        "fedavg_grid", WORDS, lambda job: known.get(job.key), "outputs", "test/acc", known.values()
-    )
+    found = grid_runs("fedavg_grid", WORDS, lambda job: known.get(job.key), "outputs", known.values())
     assert [run is not None for run in found] == [False, True, *[False] * 8]
-    assert found[1].last10("test/acc") == pytest.approx(0.62)
+    assert found[1].score("test/acc") == pytest.approx(0.62)
     others = archive.read(archived)  # none of seed 0
-    assert grid_runs("fedgm_grid", WORDS, lambda job: None, "outputs", "test/acc", others) == [None] * 90
+    assert grid_runs("fedgm_grid", WORDS, lambda job: None, "outputs", others) == [None] * 90
 
 
 def test_a_claim_over_two_figures_says_which_one_is_missing(archived_etas, tmp_path):
     [verdict] = api.reproduce("fig5", WORDS, stored=archived_etas, out=tmp_path, seeds=[1, 2, 3])
     [c4] = verdict["claims"]
     assert [part["verdict"] for part in c4["parts"]] == ["holds", "undecided", "holds"]
-    assert "FedGM, eta 5, seed 1: missing" in c4["parts"][1]["notes"]
-    assert verdict["lines"][2]["seeds"] == {"1": "divergent", "2": "divergent", "3": "divergent"}
+    assert "FedGM, eta 5, seeds 1, 2, 3: missing" in c4["parts"][1]["notes"]
+    assert verdict["lines"][2]["seeds"] == {"1": "diverged", "2": "diverged", "3": "diverged"}
     assert c4["parts"][2]["high"] < 1
 
 
@@ -141,7 +171,7 @@ def test_the_table_of_a_readme_says_what_is_not_as_planned(archived, archived_et
     numbers = "FedGM 60.20 ± 0.10 %; FedAvgM 51.20 ± 0.10 %; FedAvg 50.15 ± 0.07 % (2 of 3 seeds)"
     assert f"tiny, 100 rounds, seeds 1, 2, 3: {numbers} | C1: " in first
     assert "<br>C2: " in first
-    assert "eta 3 10.00 ± 0.00 % (3 of 3 divergent, scored as chance)" in second
+    assert "eta 3 10.00 ± 0.00 % (3 of 3 diverged)" in second
     assert third.endswith("| not run |")
 
 
@@ -199,7 +229,7 @@ def test_an_override_after_stored_is_no_path(tmp_path):
     assert "docs/results" in result.output or result.exit_code == 0
     result = CliRunner().invoke(cli.main, ["reproduce", "fig2", "--stored", str(tmp_path / "none.jsonl")])
     assert result.exit_code == 2
-    assert "no stored results" in result.output
+    assert "no run in there" in result.output
 
 
 @pytest.mark.parametrize(("words", "seeds"), [("3", 3), ("1,2,5", [1, 2, 5]), ("0,", [0])])

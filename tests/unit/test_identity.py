@@ -10,7 +10,7 @@ from fedgm import config
 from fedgm.config import identity as identity_module
 from fedgm.config.identity import beside_config, dotted, identity, identity_of
 from fedgm.errors import ConfigError
-from fedgm.results import archive, record
+from fedgm.results import archive, find
 from fedgm.study import points, sweep_file
 
 COMMANDS = [
@@ -49,9 +49,9 @@ def mark(*words: str) -> str:
 def stored(cfg) -> tuple[dict, dict]:
     """What a run folder keeps of a configuration: its config.yaml as readers see it, and its summary."""
     values = yaml.safe_load(OmegaConf.to_yaml(cfg, resolve=True))
-    return {
-        k: v for k, v in dotted(values).items() if k.split(".")[0] not in record.NOT_STORED
-    }, beside_config(cfg)
+    return {k: v for k, v in dotted(values).items() if k.split(".")[0] not in find.NOT_STORED}, beside_config(
+        cfg
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)

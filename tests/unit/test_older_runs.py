@@ -20,7 +20,7 @@ import fedgm
 from fedgm.commands import main
 from fedgm.config import compose, reopened, stored
 from fedgm.errors import ConfigError
-from fedgm.results import record
+from fedgm.results.find import below
 from fedgm.running.parts import build_parts
 
 HERE = Path(__file__).with_name("older_runs")
@@ -69,7 +69,7 @@ def test_every_reader_reads_them(tmp_path):
     assert frame.groupby("status").size().to_dict() == {"finished": 8, "paused": 2}
     assert set(frame["algorithm.eta"]) == {2}
     assert frame["test/loss"].notna().all()
-    scores = {run.facts["commit"]: run.last("test/acc") for run in record.below(tmp_path) if run.is_done}
+    scores = {run.facts["commit"]: run.final("test/acc") for run in below(tmp_path) if run.is_done}
     assert scores == {"6ffc2177df84": 0.1, "e91535a2da6f": 0.15}
     listed = typed("list", tmp_path)
     assert (listed.count("finished"), listed.count("paused")) == (2, 0)  # `unanchored` is `paused`, finished

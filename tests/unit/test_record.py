@@ -13,8 +13,8 @@ from rich.console import Console
 
 import fedgm
 from fedgm.figures import curves
-from fedgm.results import rows, summary
-from fedgm.results.record import mean_steps
+from fedgm.results import curve, rows, summary
+from fedgm.results.run import mean_steps
 from fedgm.running import facts, terminal
 from fedgm.tasks.metric import scoreboard
 
@@ -86,7 +86,7 @@ def test_summary_numbers_by_hand():
 def test_the_mean_is_over_the_last_ten_evaluations_and_not_rounds():
     own = [r for t in range(1, 31) for r in ([row(t, t / 100, 1.0)] if t % 2 == 0 else [row(t)])]
     assert rows.summarise(own, BOARD)["last10"]["test/acc"] == pytest.approx(0.21)  # rounds 12, 14 ... 30
-    assert rows.LAST == 10
+    assert curve.LAST == 10
 
 
 def test_the_first_of_equally_good_rounds_is_best():
@@ -239,7 +239,7 @@ def test_load_runs_has_one_line_a_round(tmp_path):
         place.mkdir(parents=True)
         own = [row(t, t / 10, 1.0) for t in range(1, count + 1)]
         (place / "metrics.jsonl").write_text("".join(map(rows.dump, own)))
-        facts.write(place, static(seed=seed, folder=f"run/{seed}"), "finished")
+        facts.write(place, static(seed=seed, hash="a"), "finished")
     frame = fedgm.load_runs(tmp_path)
     assert frame[["seed", "round"]].to_numpy().tolist() == [[0, 1], [0, 2], [0, 3], [1, 1], [1, 2]]
     assert frame["test/acc"].tolist() == [0.1, 0.2, 0.3, 0.1, 0.2]
@@ -249,7 +249,7 @@ def test_load_runs_has_one_line_a_round(tmp_path):
 
 def test_load_runs_of_an_empty_folder_or_of_a_run_without_rows(tmp_path):
     assert fedgm.load_runs(tmp_path).empty
-    facts.write(tmp_path, static(), "running")
+    facts.write(tmp_path, static(hash="a"), "running")
     assert len(fedgm.load_runs(tmp_path)) == 0
 
 

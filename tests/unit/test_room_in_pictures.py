@@ -6,10 +6,12 @@ import pytest
 from matplotlib.text import Text
 
 from fedgm.figures import advantage
-from fedgm.figures.lines import GAP, Drawn, Pane, Trace, draw
+from fedgm.figures.lines import GAP, Drawn, Pane, draw
 from fedgm.figures.points import Point
+from fedgm.results.run import Run
 from fedgm.study.figure_picture import caption
 from fedgm.study.figure_runs import make
+from fedgm.tasks.metric import column
 
 SENTENCE = "Server rates: eta 0.5, beta 0.7, nu 0.7 (winner of a grid on seed 0)."
 
@@ -18,8 +20,8 @@ def curves(sentences: int):
     """Eight lines that end within a point of each other."""
     ends = [0.30 + 0.001 * i for i in range(8)]
     rows = [[{"round": t, "test/acc": 0.1 + t * (end - 0.1) / 9} for t in range(10)] for end in ends]
-    lines = [Drawn(f"line {i}", (Trace(own),)) for i, own in enumerate(rows)]
-    figure = draw(lines, [Pane("test/acc")], "A title", [SENTENCE] * sentences)
+    lines = [Drawn(f"line {i}", (Run({"status": "finished"}, {}, own),)) for i, own in enumerate(rows)]
+    figure = draw(lines, [Pane(column("test/acc"))], "A title", [SENTENCE] * sentences)
     figure.draw_without_rendering()
     return figure
 
@@ -55,7 +57,7 @@ def test_the_label_of_a_colour_bar_is_no_longer_than_the_bar(rows):
         Point(i, {"algorithm.eta": eta, "algorithm.beta": float(row)}, "finished", 0.3 + i / 100, 0.3, 9, 9)
         for i, (row, eta) in enumerate((row, eta) for row in range(rows) for eta in (0.1, 0.25, 0.5, 1.0))
     ]
-    figure = advantage.draw(points, "A caption.", "test/acc", "maximize", 0.31)
+    figure = advantage.draw(points, "A caption.", column("test/acc"), "maximize", 0.31)
     assert figure is not None
     figure.draw_without_rendering()
     bar = figure.axes[-1]
@@ -73,11 +75,11 @@ def test_server_rates_that_lines_share_are_said_once():
 
 
 @pytest.mark.parametrize(("figure", "says"), [("fedavg_eta", True), ("autonomous_parts", False)])
-def test_lines_that_the_rules_call_divergent_are_named_where_the_rules_apply(figure, says):
-    """The curve of such a line shows what it reached, the table what it counts as: chance."""
+def test_lines_that_end_near_chance_are_named_where_the_rules_apply(figure, says):
     lines = [
-        {"name": "a", "values": None, "seeds": {"0": "divergent", "1": "finished"}},
+        {"name": "a", "values": None, "seeds": {"0": "near chance", "1": "finished"}},
         {"name": "b", "values": None, "seeds": {"0": "finished", "1": "finished"}},
     ]
     words = " ".join(caption(make(figure, [0, 1], [], "none"), [], lines, False))
-    assert ("Divergent by the rule of docs/claims.md, scored as chance: a (1 of 2 seeds)." in words) == says
+    assert ("Near chance by the rule of docs/claims.md: a (1 of 2 seeds)." in words) == says
+    assert "Not complete" not in words

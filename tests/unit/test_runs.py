@@ -9,11 +9,14 @@ import torch
 from click.testing import CliRunner
 
 import fedgm
-import fedgm.commands as cli
+from fedgm import commands as cli
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.figures import lines, style
-from fedgm.results import find, labels, record
+from fedgm.results import choose, labels
+from fedgm.results.find import below
+from fedgm.results.run import Run
 from fedgm.study import compare
+from fedgm.tasks.metric import column
 
 TINY = [
     "profile=tiny", "rounds=2", "track.mode=disabled", "trainer.workers=1", "data.train_samples=200",
@@ -72,7 +75,7 @@ def call(*words, **more):
 
 
 def test_labels_say_what_differs_in_words(home):
-    named = labels.lines(record.below(home))
+    named = labels.lines(below(home))
     assert list(named) == ["FedGM, eta 2", "FedAvg, eta 1", "FedGM, eta 5"]
     assert [run.facts["seed"] for run in named["FedGM, eta 2"]] == [0, 1]
 
@@ -80,7 +83,7 @@ def test_labels_say_what_differs_in_words(home):
 def test_equal_labels_are_told_apart_by_the_hash(trained, tmp_path):
     for mark in ("a", "b"):
         copy(trained, tmp_path, 0, mark)
-    assert list(labels.lines(record.below(tmp_path))) == ["FedGM [aaaaaa]", "FedGM [bbbbbb]"]
+    assert list(labels.lines(below(tmp_path))) == ["FedGM [aaaaaa]", "FedGM [bbbbbb]"]
 
 
 def test_list_filters_and_sorts(home):
@@ -91,8 +94,8 @@ def test_list_filters_and_sorts(home):
     assert "FedGM, eta 2" in lines_[0]
     assert "31.00 %" in lines_[0]
     assert "5 runs" in result.output
-    assert len(find.matching(record.below(home), ["algorithm=fedgm", "eta>1", "status=finished"])) == 2
-    assert [r.facts["seed"] for r in find.order(record.below(home), "-seed")][:2] == [1, 1]
+    assert len(choose.matching(below(home), ["algorithm=fedgm", "eta>1", "status=finished"])) == 2
+    assert [r.facts["seed"] for r in choose.order(below(home), "-seed")][:2] == [1, 1]
     refused = call("list", home, "--filter", "algoritm=fedgm")
     assert refused.exit_code == 2
     assert "Try algorithm" in refused.output
@@ -100,25 +103,30 @@ def test_list_filters_and_sorts(home):
 
 def test_prune_asks_first_and_keeps_finished_runs(home):
     assert "nothing deleted" in call("list", home, "--prune", input="n\n").output
-    assert len(record.below(home)) == 5
+    assert len(below(home)) == 5
     result = call("list", home, "--prune", input="y\n")
     assert "1 runs deleted" in result.output
-    assert [run.status for run in record.below(home)] == ["finished"] * 4
+    assert [run.status for run in below(home)] == ["finished"] * 4
 
 
 def test_compare_has_mean_deviation_and_rounds_to_a_value(home):
-    rows = compare.rows(labels.lines(record.below(home)), target=0.35)
+    rows = compare.rows(labels.lines(below(home)), target=0.35)
     by_line = {row["line"]: row for row in rows}
-    assert by_line["FedGM, eta 2"]["test/acc"] == "30.50 ± 0.71"  # means 30 and 31
+    assert by_line["FedGM, eta 2"]["test/acc, %"] == "30.50 ± 0.71"  # means 30 and 31
     assert by_line["FedGM, eta 2"]["rounds to 0.35"] == "2"
     assert by_line["FedAvg, eta 1"]["rounds to 0.35"] == "never"
     assert by_line["FedGM, eta 5"]["ended"] == "1 not done"
 
 
+def test_the_data_write_their_number_of_classes_down(trained, home):
+    assert trained.summary["classes"] == 7
+    assert {run.classes for run in below(home)} == {7}
+
+
 def test_a_diverged_run_is_compared_with_what_its_user_is_left_with(home, trained):
     copy(trained, home, 0, "d", "diverged", values=[0.5, 0.5], **{"algorithm.eta": 9.0})
-    by_line = {row["line"]: row for row in compare.rows(labels.lines(record.below(home)))}
-    assert by_line["FedGM, eta 9"]["test/acc"] == "14.29"  # chance of seven classes, not 50
+    by_line = {row["line"]: row for row in compare.rows(labels.lines(below(home)))}
+    assert by_line["FedGM, eta 9"]["test/acc, %"] == "14.29"  # chance of seven classes, not 50
     assert by_line["FedGM, eta 9"]["ended"] == "1 diverged"
 
 
@@ -143,13 +151,13 @@ def test_a_picture_of_another_kind_is_refused(home):
 
 
 def test_a_task_without_accuracy_is_compared_by_its_loss(home):
-    runs = record.below(home)
+    runs = below(home)
     for run in runs:
         run.facts.update(metric="test/loss", metrics=[{"name": "loss", "label": "loss"}])
         for row in run.evaluations:
             del row["test/acc"], row["train/acc"]
             row["test/loss"] = 3.0 / (row["round"] or 1)
-    assert find.main_metric(runs) == "test/loss"
+    assert choose.main_metric(runs) == "test/loss"
     grouped = labels.lines(runs)
     rows = compare.rows(grouped, target=1.6)
     assert (rows[0]["test/loss"], rows[0]["rounds to 1.6"]) == ("2.2500 ± 0.0000", "2")
@@ -162,11 +170,11 @@ def test_more_than_eight_lines_are_told_apart_by_style():
 
 
 def test_the_mean_is_drawn_where_all_seeds_are_and_divergence_is_marked():
-    def trace(values, diverged=False):
-        return lines.Trace([{"round": i, "test/acc": v} for i, v in enumerate(values)], diverged)
+    def run(values, status="finished"):
+        return Run({"status": status}, {}, [{"round": i, "test/acc": v} for i, v in enumerate(values)])
 
-    drawn = lines.Drawn("a", (trace([0.1, 0.3, 0.5]), trace([0.1, 0.5], diverged=True)))
-    figure = lines.draw([drawn], [lines.Pane("test/acc")], "t", ["c"])
+    drawn = lines.Drawn("a", (run([0.1, 0.3, 0.5]), run([0.1, 0.5], "diverged")))
+    figure = lines.draw([drawn], [lines.Pane(column("test/acc"))], "t", ["c"])
     [axes] = figure.axes
     mean = axes.get_lines()[0]
     assert list(mean.get_xdata()) == [0, 1]
@@ -178,8 +186,9 @@ def test_the_mean_is_drawn_where_all_seeds_are_and_divergence_is_marked():
 
 
 def test_values_that_are_not_finite_are_left_out():
-    rows = [{"round": 0, "x": math.nan}, {"round": 1, "x": None}, {"round": 2, "x": 1.0}]
-    assert lines.Trace(rows).points("x") == {2.0: 1.0}
+    rows = [{"round": 1, "x": math.nan}, {"round": 2, "x": None}, {"round": 3, "x": 1.0}]
+    run = Run({"status": "finished", "initial": {"x": 0.5}}, {}, rows)
+    assert lines.points(run, lines.Pane(column("x"))) == {0.0: 0.5, 3.0: 1.0}  # from the untrained model on
 
 
 def test_show_has_numbers_configuration_and_files(home):
@@ -236,6 +245,6 @@ def test_sync_needs_a_key_and_a_run(home, tmp_path, monkeypatch):
 
 
 def test_a_format_is_known_by_its_name(tmp_path):
-    figure = lines.draw([], [lines.Pane("test/acc")], "t", ["c"])
+    figure = lines.draw([], [lines.Pane(column("test/acc"))], "t", ["c"])
     with pytest.raises(ConfigError, match="--out"):
         style.save(figure, tmp_path / "a.bmp")

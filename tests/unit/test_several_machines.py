@@ -10,7 +10,7 @@ import pytest
 
 from fedgm import lock
 from fedgm.errors import RunLockedError
-from fedgm.study import decisions, points, sweep_file
+from fedgm.study import points, rungs, sweep_file
 from fedgm.study.runner import Runner
 from fedgm.study.sweep_progress import Results, targets
 from tests.unit.stored_runs import store
@@ -66,28 +66,28 @@ def test_a_runner_leaves_a_point_alone_while_another_machine_works_on_it(planned
 
 
 def test_of_two_decisions_the_first_counts_and_nothing_else_is_left(planned):
-    assert decisions.read(planned, 6) is None
-    assert decisions.keep(planned, 6, [1, 2]) == [1, 2]
-    assert decisions.keep(planned, 6, [3, 4]) == [1, 2]  # it came too late
-    assert decisions.read(planned, 6) == [1, 2]
+    assert rungs.read(planned, 6) is None
+    assert rungs.keep(planned, 6, [1, 2]) == [1, 2]
+    assert rungs.keep(planned, 6, [3, 4]) == [1, 2]  # it came too late
+    assert rungs.read(planned, 6) == [1, 2]
     assert len(list(planned.folder.iterdir())) == 1
-    assert decisions.keep(planned, 18, [1]) == [1]  # another rung
+    assert rungs.keep(planned, 18, [1]) == [1]  # another rung
     fewer = replace(planned, jobs=planned.jobs[:4])
-    assert decisions.read(fewer, 6) is None  # another sweep of the same name
+    assert rungs.read(fewer, 6) is None  # another sweep of the same name
 
 
 def test_a_runner_that_decides_too_late_follows_the_other(planned, monkeypatch):
     """Both find no decision, and the other is faster; it has seen points crash that went well here."""
     for number, job in enumerate(planned.jobs):
         store(job, [0.1, 0.1 * number], "paused")
-    look = decisions.read
+    look = rungs.read
 
     def look_and_be_overtaken(made: points.SweepPlan, until: int) -> list[int] | None:
         found = look(made, until)
         if until == 6 and found is None:
-            decisions.keep(made, until, [0, 1])
+            rungs.keep(made, until, [0, 1])
         return found
 
-    monkeypatch.setattr(decisions, "read", look_and_be_overtaken)
+    monkeypatch.setattr(rungs, "read", look_and_be_overtaken)
     limits = targets(Results(planned))
     assert [limits[job.key] for job in planned.jobs] == [18, 18, 6, 6, 6, 6]  # by itself: 4 and 5

@@ -8,7 +8,7 @@ import pytest
 
 from fedgm.files import write_atomically
 from fedgm.running.folder import create
-from fedgm.study import decisions, points, sweep_file
+from fedgm.study import points, rungs, sweep_file
 
 FILE = """
 method: grid
@@ -51,9 +51,9 @@ def left(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("theirs", [[1], []])
 def test_of_two_runners_that_decide_a_rung_at_once_the_faster_one_counts(planned, meanwhile, theirs):
-    meanwhile(os, "link", lambda: decisions.keep(planned, 6, theirs))
-    assert decisions.keep(planned, 6, [0]) == theirs
-    assert decisions.read(planned, 6) == theirs
+    meanwhile(os, "link", lambda: rungs.keep(planned, 6, theirs))
+    assert rungs.keep(planned, 6, [0]) == theirs
+    assert rungs.read(planned, 6) == theirs
     assert len(left(planned.folder)) == 1  # nothing but the decision
 
 
@@ -62,8 +62,8 @@ def test_a_rung_decides_once_on_a_disk_without_hard_links(planned, monkeypatch):
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)  # what a FAT disk says; there is none here
-    assert decisions.keep(planned, 6, [2]) == [2]
-    assert decisions.keep(planned, 6, [0]) == decisions.read(planned, 6) == [2]
+    assert rungs.keep(planned, 6, [2]) == [2]
+    assert rungs.keep(planned, 6, [0]) == rungs.read(planned, 6) == [2]
     assert len(left(planned.folder)) == 1
 
 

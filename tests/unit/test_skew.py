@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import fedgm.commands as cli
+from fedgm import commands as cli
 from fedgm import config
 from fedgm.config.options import options
 from fedgm.data.partition import label_counts

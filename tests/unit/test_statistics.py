@@ -9,7 +9,7 @@ import pytest
 from fedgm.draws import generator
 from fedgm.errors import ConfigError
 from fedgm.results.best_of import best_of, expected_best
-from fedgm.results.curve import area, fluctuation, last10, rounds_to, stage
+from fedgm.results.curve import area, fluctuation, last10, rounds_to
 from fedgm.results.interval import LEVEL, Interval, log_ratio, mean_interval, paired, t_cdf, t_quantile
 
 SIMULATIONS = 1000
@@ -49,14 +49,6 @@ def test_fluctuation_is_what_the_line_leaves():
         fluctuation([5, 10], [0.1, 0.2])
     with pytest.raises(ConfigError, match="finite"):
         fluctuation([5, 10, 15], [0.1, math.nan, 0.2])
-
-
-def test_a_stage_has_the_rounds_up_to_its_end():
-    rounds, values = [5, 10, 15, 20, 25], [0.1, 0.2, 0.3, 0.4, 0.5]
-    assert stage(rounds, values, [10, 25], 1) == ([5, 10], [0.1, 0.2])
-    assert stage(rounds, values, [10, 25], 2) == ([15, 20, 25], [0.3, 0.4, 0.5])
-    with pytest.raises(ConfigError, match="stage=3"):
-        stage(rounds, values, [10, 25], 3)
 
 
 @pytest.mark.parametrize(

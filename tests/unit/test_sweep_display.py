@@ -108,7 +108,7 @@ def test_without_a_terminal_every_run_that_ends_is_a_line(tmp_path):
         assert shown(console) == "[1/6] eta 0.5, beta 0.7: finished, 30.00 %"
         store(jobs[1], [0.2], "diverged", done=4)
         lines.report(jobs[1], "")
-        assert shown(console) == "[2/6] eta 0.5, beta 0.9: diverged, 20.00 %"
+        assert shown(console) == "[2/6] eta 0.5, beta 0.9: diverged, 10.00 %"
         lines.report(jobs[2], "killed (out of memory?)")
         assert shown(console) == "[2/6] eta 1.0, beta 0.7: killed (out of memory?), -"
     with Display(screen(terminal=True), results) as table:

@@ -7,7 +7,7 @@ import yaml
 
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.study import sweep_file
-from fedgm.study.halving import Halving
+from fedgm.study.rungs import Halving
 
 ROOT = Path(__file__).parents[2]
 GOOD = {

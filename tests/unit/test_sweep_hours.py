@@ -10,9 +10,10 @@ from click.testing import CliRunner
 
 from fedgm.commands import main
 from fedgm.results import rows
+from fedgm.results.run import once
 from fedgm.study import hours, points, sweep_file
 from fedgm.study.hours import expected_hours, rounds_left
-from fedgm.study.sweep_progress import Results, index, targets
+from fedgm.study.sweep_progress import Results, targets
 from tests.unit.made_records import record
 from tests.unit.stored_runs import store
 
@@ -105,7 +106,7 @@ def test_a_model_has_its_own_time_and_rounds_before_an_evaluation_tell_nothing(t
 def test_nothing_is_run_where_nothing_is_left(tmp_path, monkeypatch):
     made = planned(tmp_path)
     monkeypatch.setattr(hours, "_first_rounds", lambda *_: pytest.fail("there was nothing to measure for"))
-    assert expected_hours(Results(made, index(record(job, [0.3] * 10) for job in made.jobs)), 1) == 0.0
+    assert expected_hours(Results(made, once(record(job, [0.3] * 10) for job in made.jobs)), 1) == 0.0
 
 
 def test_the_first_rounds_are_run_up_to_an_evaluation(tmp_path, monkeypatch):

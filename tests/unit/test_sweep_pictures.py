@@ -8,10 +8,12 @@ import pytest
 
 from fedgm.errors import ConfigError
 from fedgm.figures import advantage, cells, heatmap, importance, parallel
-from fedgm.figures.points import Point, best, label, levels, limits, number, swept
+from fedgm.figures.points import Point, best, label, levels, limits, swept
 from fedgm.figures.sweep import draw_sweep
+from fedgm.tasks.metric import Column, Metric, column
 
 ETA, BETA, NU = "algorithm.eta", "algorithm.beta", "algorithm.nu"
+ACC = column("test/acc")
 CAPTION = "FedGM, profile small, 125 rounds, seed 0."
 
 
@@ -83,7 +85,7 @@ def test_the_planted_best_stands_in_its_cell_and_is_the_one_outlined():
     cell = panels[0.7][1][1]  # beta .9 is the second row, eta 2 the second column
     assert winner is not None
     assert cell == winner
-    figure = heatmap.draw(points, CAPTION, "test/acc", "maximize")
+    figure = heatmap.draw(points, CAPTION, ACC, "maximize")
     assert figure is not None
     first, second = figure.axes[:2]
     assert cells.outline(first, panels[0.7], winner)
@@ -130,9 +132,9 @@ def test_a_cell_whose_run_did_not_finish_bears_its_mark(picture):
     places = product((0.0, 1.0), (0.0, 1.0, 2.0))  # b is the row, a the column
     points = [point(i, {"a": a, "b": b}, 0.3 + 0.01 * i, status[i]) for i, (b, a) in enumerate(places)]
     if picture == "heatmap":
-        figure = heatmap.draw(points, CAPTION, "test/acc", "maximize")
+        figure = heatmap.draw(points, CAPTION, ACC, "maximize")
     else:
-        figure = advantage.draw(points, CAPTION, "test/acc", "maximize", 0.3)
+        figure = advantage.draw(points, CAPTION, ACC, "maximize", 0.3)
     assert marks(figure) == {
         "number": {(0, 0), (1, 0), (2, 0)}, "//": {(1, 0)}, "..": {(2, 0)}, "!": {(0, 1)}, "x": {(1, 1)},
     }  # fmt: skip
@@ -195,7 +197,7 @@ def test_all_pictures_twice_with_equal_bytes(tmp_path: Path):
     points = cube(lambda e, b, n: "diverged" if e == 4.0 else "paused" if b == 0.7 else "finished")
     names = ["heatmap.png", "parallel.png", "importance.png", "advantage.png"]
     for folder in ("one", "two"):
-        written = draw_sweep(tmp_path / folder, points, CAPTION, "test/acc", "maximize", 0.42)
+        written = draw_sweep(tmp_path / folder, points, CAPTION, ACC, "maximize", 0.42)
         assert [path.name for path in written] == names
     for name in names:
         first = (tmp_path / "one" / name).read_bytes()
@@ -210,35 +212,50 @@ def test_all_pictures_twice_with_equal_bytes(tmp_path: Path):
     ids=["empty", "one", "waiting"],
 )
 def test_nothing_to_compare_gives_no_picture(tmp_path: Path, points):
-    assert draw_sweep(tmp_path, points, CAPTION, "test/acc", "maximize", 0.3) == []
+    assert draw_sweep(tmp_path, points, CAPTION, ACC, "maximize", 0.3) == []
     assert list(tmp_path.iterdir()) == []
 
 
 def test_one_key_words_and_an_unknown_metric(tmp_path: Path):
     one = [point(i, {ETA: 0.5 * i}, 2.0 - 0.1 * i) for i in range(1, 6)]
-    names = [p.name for p in draw_sweep(tmp_path, one, CAPTION, "perplexity", "minimize", None)]
+    names = [p.name for p in draw_sweep(tmp_path, one, CAPTION, column("perplexity"), "minimize", None)]
     assert names == ["heatmap.png"]
     words = [
         point(i, {"schedule": s, BETA: b}, 0.1 * i)
         for i, (s, b) in enumerate(product(("multistage", "cosine"), (0.7, 0.9)))
     ]
-    assert len(draw_sweep(tmp_path, words, CAPTION, "test/acc", "maximise", 0.1)) == 4
+    assert len(draw_sweep(tmp_path, words, CAPTION, ACC, "maximise", 0.1)) == 4
     assert label("schedule", ["schedule", BETA]) == "schedule"
     assert label("a.lr", ["a.lr", "b.lr"]) == "a.lr"
-    assert (number(0.4321, "test/acc"), number(1.2345, "perplexity")) == ("43.2", "1.23")
+    assert (ACC.number(0.4321), column("perplexity").number(1.2345)) == ("43.2", "1.23")
 
 
 def test_only_diverged_runs_are_still_a_map_of_crosses(tmp_path: Path):
     points = cube(lambda e, b, n: "diverged")
-    written = draw_sweep(tmp_path, points, CAPTION, "test/acc", "maximize", 0.4)
+    written = draw_sweep(tmp_path, points, CAPTION, ACC, "maximize", 0.4)
     assert [path.name for path in written] == ["heatmap.png"]
 
 
 def test_four_keys_and_a_random_search_of_many_values(tmp_path: Path):
     four = [point(p.number, {**p.values, "data.alpha": 0.1 * (p.number % 3)}, p.score) for p in cube()]
-    assert len(draw_sweep(tmp_path / "four", four, CAPTION, "test/acc", "maximize", 0.3)) == 4
+    assert len(draw_sweep(tmp_path / "four", four, CAPTION, ACC, "maximize", 0.3)) == 4
     search = [
         point(i, {ETA: 0.1 + 0.037 * i, BETA: 0.5 + 0.003 * (i * 7 % 60)}, 0.01 * (i % 40)) for i in range(60)
     ]
-    names = [p.name for p in draw_sweep(tmp_path / "search", search, CAPTION, "test/acc", "maximize", 0.3)]
+    names = [p.name for p in draw_sweep(tmp_path / "search", search, CAPTION, ACC, "maximize", 0.3)]
     assert names == ["parallel.png", "importance.png"]
+
+
+def test_labels_and_units_are_those_of_the_task():
+    words = Column("test/top5", Metric("top5", "top-5 accuracy", "higher", 100.0, "%"))
+    assert (words.axis, words.number(0.4321), words.unit) == ("test top-5 accuracy, %", "43.2", "\u00a0%")
+    bits = Column("train/bpc", Metric("bpc", "bits per character", "lower", 1.0, "bits"))
+    assert (bits.axis, bits.number(1.2345), bits.metric.difference) == (
+        "training bits per character, bits", "1.23", "bits",
+    )  # fmt: skip
+    assert (column("test/top5").axis, column("test/top5").scale) == ("test/top5", 1.0)  # nobody described it
+    points = square((0.1, 0.2, 0.3, 0.4))
+    figure = heatmap.draw(points, CAPTION, words, "maximize")
+    assert figure is not None
+    assert figure.axes[-1].get_ylabel() == "test top-5 accuracy, %"
+    assert "Best test top-5 accuracy: 40.0\u00a0%" in next(text.get_text() for text in figure.texts)

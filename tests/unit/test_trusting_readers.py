@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from omegaconf import OmegaConf
 
 import fedgm
-import fedgm.commands as cli
+from fedgm import commands as cli
 from fedgm import config
 from fedgm.commands import sync
 from fedgm.dashboard import serve

@@ -1,4 +1,4 @@
-"""``fedgm when``: where FedGM is ahead of FedAvg's best, from made-up runs and from the stored ones."""
+"""The page of when FedGM helps: where it is ahead of FedAvg's best, from made-up runs and stored ones."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,24 +6,24 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fedgm.commands.when import command
-from fedgm.study.page import marks
-from fedgm.study.points import Job
-from fedgm.study.when import (
+from docs.pages.when import (
     Regime,
     advantage,
     at_equal_budget,
     best,
+    command,
     map_rows,
     markdown,
     stopped,
     tried,
     usable,
 )
+from fedgm.study.points import Job
+from fedgm.study.report import marks
 from fedgm.tasks.metric import scoreboard
 from tests.unit.made_records import record
 
-START, END = marks("fedgm when")
+START, END = marks("docs.pages.when")
 
 
 def run(

@@ -1,12 +1,24 @@
-"""When does FedGM help? Where it beats FedAvg's best over eta and delay, from the grids' stored runs."""
+"""When does FedGM help? Where it beats FedAvg's best over eta and delay, from the grids' stored runs.
+
+python -m docs.pages.when                                # rewrites docs/when.md from docs/results/small
+python -m docs.pages.when outputs --page mine/when.md    # from runs of your own
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
+import click
+
+from docs.pages import when_pictures
+from fedgm.errors import FedGMError
+from fedgm.figures.style import save
 from fedgm.results.best_of import BestOf, best_of
-from fedgm.results.record import RunRecord
+from fedgm.results.find import find
+from fedgm.results.run import Run, Status
+from fedgm.results.summary import WELL
 from fedgm.study.figure_runs import CHOOSING
-from fedgm.study.judged import counted, is_divergent
+from fedgm.study.report import replace_between
 from fedgm.tasks.metric import Metric
 
 EXPERIMENTS = (
@@ -32,24 +44,23 @@ class Regime(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """A point of a grid on the seed that chooses: its score in points, chance where it diverged."""
+    """A point of a grid on the seed that chooses: its score in points, chance where it ended as diverged."""
 
     algorithm: str
     eta: float
     beta: float
     nu: float
     score: float
-    divergent: bool
+    lost: bool  # ended near chance, or as diverged
     paused: bool  # by successive halving: the score so far is too low
 
 
-def tried(records: Iterable[RunRecord]) -> dict[Regime, list[Tried]]:
+def tried(runs: Iterable[Run]) -> dict[Regime, list[Tried]]:
     """Points of the grids by setting, ideal clients first."""
-    found: dict[Regime, list[Tried]] = {}
-    for run in records:
-        usable = run.status in ("finished", "diverged", "paused") and run.facts["seed"] == CHOOSING
-        board = run.board
-        score = counted(run, board.headline) if usable and run.facts["name"] in EXPERIMENTS else None
+    by_setting: dict[Regime, list[Tried]] = {}
+    for run in runs:
+        counts = run.status in WELL and run.seed == CHOOSING and run.facts["name"] in EXPERIMENTS
+        score = run.score() if counts else None
         ideal = run.config.get("participation.name") == "ideal"
         delay = 1 if ideal else int(run.config.get("participation.delay") or 1)
         of_a_grid = ideal or (delay > 1 and run.config.get("participation.epochs", EPOCHS) == EPOCHS)
@@ -57,17 +68,17 @@ def tried(records: Iterable[RunRecord]) -> dict[Regime, list[Tried]]:
             continue
         setting = Regime(delay, "" if ideal else str(run.config.get("participation.anchor") or "start"))
         eta, beta, nu = (float(run.config.get(f"algorithm.{key}") or 0.0) for key in ("eta", "beta", "nu"))
-        rule, paused = str(run.facts["algorithm"]), run.status == "paused"
-        lost, points = is_divergent(run, board.headline), board.judge.scale * score
-        point = Tried(rule, eta, beta, nu, points, lost, paused)
-        found.setdefault(setting, []).append(point)
-    return {setting: sorted(found[setting]) for setting in sorted(found)}
+        rule, paused = str(run.facts["algorithm"]), run.status == Status.PAUSED
+        lost = run.is_divergent or run.near_chance
+        point = Tried(rule, eta, beta, nu, run.board.judge.scale * score, lost, paused)
+        by_setting.setdefault(setting, []).append(point)
+    return {setting: sorted(by_setting[setting]) for setting in sorted(by_setting)}
 
 
 def best(points: Sequence[Tried], algorithm: str) -> Tried | None:
     """The first of an algorithm: of runs that finished where there is one."""
-    own = [point for point in points if point.algorithm == algorithm]
-    return max(own, key=lambda point: (not point.paused, point.score, -point.eta), default=None)
+    of_rule = [point for point in points if point.algorithm == algorithm]
+    return max(of_rule, key=lambda point: (not point.paused, point.score, -point.eta), default=None)
 
 
 def advantage(points: Sequence[Tried]) -> dict[float, float]:
@@ -83,10 +94,12 @@ def stopped(points: Sequence[Tried]) -> list[float]:
     return [p.eta for p in _tied(points) if p.paused]
 
 
-def map_rows(found: Mapping[Regime, Sequence[Tried]]) -> dict[str, dict[float, float]]:
+def map_rows(by_setting: Mapping[Regime, Sequence[Tried]]) -> dict[str, dict[float, float]]:
     """Gains by setting, for a map; the row is empty where all points were stopped."""
-    rows = {setting.name: advantage(points) for setting, points in found.items()}
-    lost = [s.name for s, points in found.items() if stopped(points) and all(p.paused for p in _tied(points))]
+    rows = {setting.name: advantage(points) for setting, points in by_setting.items()}
+    lost = [
+        s.name for s, points in by_setting.items() if stopped(points) and all(p.paused for p in _tied(points))
+    ]
     return {name: gains for name, gains in rows.items() if gains or name in lost}
 
 
@@ -99,12 +112,12 @@ def usable(points: Sequence[Tried]) -> dict[tuple[str, float, float], list[float
     rules: dict[tuple[str, float, float], list[Tried]] = {}
     for point in points:
         rules.setdefault((point.algorithm, point.beta, point.nu), []).append(point)
-    found: dict[tuple[str, float, float], list[float]] = {}
-    for rule, own in rules.items():
-        ended = [point for point in own if not point.paused]
+    etas: dict[tuple[str, float, float], list[float]] = {}
+    for rule, of_rule in rules.items():
+        ended = [point for point in of_rule if not point.paused]
         top = max((point.score for point in ended), default=0.0)
-        found[rule] = [p.eta for p in ended if p.score >= top - NEAR and not p.divergent]
-    return found
+        etas[rule] = [p.eta for p in ended if p.score >= top - NEAR and not p.lost]
+    return etas
 
 
 def at_equal_budget(points: Sequence[Tried], algorithm: str) -> BestOf | None:
@@ -115,7 +128,7 @@ def at_equal_budget(points: Sequence[Tried], algorithm: str) -> BestOf | None:
 
 
 def markdown(
-    found: Mapping[Regime, Sequence[Tried]], pictures: Mapping[str, str], scale: str, metric: Metric
+    by_setting: Mapping[Regime, Sequence[Tried]], pictures: Mapping[str, str], scale: str, metric: Metric
 ) -> str:
     """The tables and pictures of the page; what they mean is for people to write around them."""
     unit = "in percent" if metric.scale == 100 else metric.unit
@@ -124,26 +137,26 @@ def markdown(
     lines += [f"![{name}]({path})" for name, path in pictures.items()]
     lines += ["", "| clients | FedAvg's best | FedAvgM's best | FedGM's best | FedGM at FedAvg's budget |"]
     lines += ["|---|---|---|---|---|"]
-    for setting, points in found.items():
+    for setting, points in by_setting.items():
         cells = [_cell(best(points, algorithm)) for algorithm in ("fedavg", "fedavgm", "fedgm")]
         lines.append(f"| {setting.name} | {' | '.join(cells)} | {_budget(points)} |")
     lines += ["", f"Etas that end within {NEAR:g} points of the rule's own best, of those that were run:", ""]
     lines += ["| clients | rule | usable eta | run |", "|---|---|---|---|"]
-    for setting, points in found.items():
+    for setting, points in by_setting.items():
         for (algorithm, beta, nu), etas in usable(points).items():
-            own = [p for p in points if (p.algorithm, p.beta, p.nu) == (algorithm, beta, nu)]
+            of_rule = [p for p in points if (p.algorithm, p.beta, p.nu) == (algorithm, beta, nu)]
             name = algorithm if algorithm == "fedavg" else f"{algorithm}, beta {beta:g}, nu {nu:g}"
             shown = ", ".join(f"{e:g}" for e in etas) or "-"
-            lines.append(f"| {setting.name} | {name} | {shown} | {len(own)}{_early(own)} |")
+            lines.append(f"| {setting.name} | {name} | {shown} | {len(of_rule)}{_early(of_rule)} |")
     return "\n".join(lines) + "\n"
 
 
 def _budget(points: Sequence[Tried]) -> str:
     """FedGM's best at FedAvg's number of runs, and how many of its points never reached their end."""
     sizes = [sum(p.algorithm == rule for p in points) for rule in ("fedavg", "fedgm")]
-    found, early = at_equal_budget(points, "fedgm"), _early([p for p in points if p.algorithm == "fedgm"])
-    if found is not None:
-        return f"{found.mean:.1f} ({found.low:.1f} to {found.high:.1f}){early}"
+    drawn, early = at_equal_budget(points, "fedgm"), _early([p for p in points if p.algorithm == "fedgm"])
+    if drawn is not None:
+        return f"{drawn.mean:.1f} ({drawn.low:.1f} to {drawn.high:.1f}){early}"
     return f"budgets are equal{early}" if 0 < sizes[1] == sizes[0] else "-"
 
 
@@ -160,3 +173,52 @@ def _cell(point: Tried | None) -> str:
         f", {point.beta:g}" if point.algorithm == "fedavgm" else ""
     )  # fmt: skip
     return f"{point.score:.1f} ({rates})"
+
+
+@click.command()
+@click.argument("results", type=click.Path(path_type=Path, exists=True), default="docs/results/small")
+@click.option("--page", type=click.Path(path_type=Path), default="docs/when.md", show_default=True,
+              help="The page whose tables are replaced.")  # fmt: skip
+def command(results: Path, page: Path) -> None:
+    """Where FedGM beats FedAvg's best over eta and delay; RESULTS holds runs of the grids."""
+    runs = find([results])
+    by_setting = tried(runs)
+    if not by_setting:
+        raise FedGMError(f"{results}: no run of the grids on seed 0. Try fedgm sweep sweeps/fedgm_grid.yaml")
+    first = next(run for run in runs if run.facts["name"] in EXPERIMENTS)
+    scale = f"Profile {first.facts['profile']}, {first.rounds} rounds, seed 0."
+    gains = map_rows(by_setting)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    links: dict[str, str] = {}
+    if any(gains.values()):
+        early = {setting.name: stopped(points) for setting, points in by_setting.items()}
+        about = "Means of the last 10 evaluations; a run that ended as diverged counts with chance."
+        grey = "Grey: not run, or stopped early by successive halving."
+        figure = when_pictures.draw_gains(gains, early, f"{scale} {about} {grey}")
+        links["Gain over FedAvg by eta and delay"] = save(figure, page.with_name("when_gain.png")).name
+    ranges = {
+        f"{setting.name}: {_name(*rule)}": when_pictures.Etas(
+            [p.eta for p in points if (p.algorithm, p.beta, p.nu) == rule and not p.paused],
+            etas,
+            [p.eta for p in points if (p.algorithm, p.beta, p.nu) == rule and p.paused],
+        )
+        for setting, points in by_setting.items()
+        for rule, etas in usable(points).items()
+    }
+    about = f"Filled: within {NEAR:g} points of the rule's own best. Rings: run, not usable."
+    figure = when_pictures.draw_ranges(ranges, f"{scale} {about} Dots: stopped early.")
+    links["Usable server rates"] = save(figure, page.with_name("when_ranges.png")).name
+    body = markdown(by_setting, links, scale, first.board.judge)
+    replace_between(page, "docs.pages.when", body, "When does FedGM help?")
+    for path in (page, *(page.with_name(name) for name in links.values())):
+        click.echo(path)
+
+
+def _name(algorithm: str, beta: float, nu: float) -> str:
+    return "FedAvg" if algorithm == "fedavg" else (
+        f"FedAvgM {beta:g}" if algorithm == "fedavgm" else f"FedGM {beta:g}, {nu:g}"
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    command()
