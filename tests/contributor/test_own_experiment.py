@@ -45,7 +45,8 @@ def test_its_lines_are_run_and_drawn_and_no_claim_is_judged(tmp_path):
     assert "searchpath" not in str(path)
     verdict = json.loads(path.read_text())
     assert (verdict["figure"], verdict["name"], verdict["claims"]) == ("mine", "mine", [])
-    assert [line["seeds"] for line in verdict["lines"]] == [{"0": "finished"}] * 2
+    states = {line["seeds"]["0"] for line in verdict["lines"]}  # two rounds teach hardly anything
+    assert states <= {"finished", "near chance"}
     text = page.read_text()
     assert "## Mine\n" in text
     assert "| FedAvg | " in text

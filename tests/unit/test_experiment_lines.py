@@ -96,7 +96,7 @@ def test_seeds_where_winners_were_chosen_start_at_one(figures):
     assert figure_runs.seeds_of(figures["multistage"], 3) == (0, 1, 2)
     assert figure_runs.seeds_of(figures["fedgm"], [1, 2, 5]) == (1, 2, 5)
     assert [name for name, one in figures.items() if one.has_winners] == [
-        "autonomous", "autonomous_delay10", "fedgm", "heterogeneity", "vgg",
+        "autonomous", "autonomous_delay10", "autonomous_literal", "fedgm", "heterogeneity", "long", "vgg",
     ]  # fmt: skip
 
 

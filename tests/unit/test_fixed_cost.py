@@ -39,7 +39,7 @@ class Draws(Plain):
         return super().send(delta, own, rng)
 
 
-@pytest.mark.parametrize(("rule", "made"), [("fedgm.upload.plain.Plain", 0), (f"{__name__}.Draws", 6)])
+@pytest.mark.parametrize(("rule", "made"), [("fedgm.upload.message.Plain", 0), (f"{__name__}.Draws", 6)])
 def test_a_generator_is_made_only_for_a_rule_that_draws(monkeypatch, rule, made):
     purposes = []
 

@@ -47,8 +47,8 @@ WRONG = {
     "+algorithm.bta=0.9": ("algorithm.bta", "takes eta, beta", "algorithm.beta=0.9"),
     "+algorithm.zzz=3": ("algorithm.zzz", "takes eta, beta", "~algorithm.zzz"),
     "+track.loggers.x=3": ("track.loggers.x", "from which a logger is built", "track=csv"),
-    "+figure.x=1": ("figure.x", "a key of figure (claims", "--cfg job, which prints all keys"),
-    "+figure.titel=a": ("figure.titel", "a key of figure (claims", "figure.title=a"),
+    "+figure.x=1": ("figure.x", "a key of figure (added, claims", "--cfg job, which prints all keys"),
+    "+figure.titel=a": ("figure.titel", "a key of figure (added, claims", "figure.title=a"),
     "local.optimizers.sgd=0": ("local.optimizers.sgd", "keys with a _target_", "local.optimizer=sgd"),
     "participation.count=101": (
         "participation.count",

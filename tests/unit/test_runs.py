@@ -39,7 +39,7 @@ def copy(trained, home, seed=0, mark="a", status="finished", values=None, **conf
     facts |= {"hash": mark * 8, "seed": seed, "status": status}
     facts["algorithm"] = config.get("algorithm.name", "fedgm")
     del facts["digests"]  # of the rows that are replaced below
-    text = (folder / "config.yaml").read_text()
+    text = (folder / "config.yaml").read_text().replace("seed: 0\n", f"seed: {seed}\n")
     for key, value in config.items():
         group, last = key.split(".")
         head, block = text.split(f"\n{group}:\n", 1)
@@ -81,9 +81,11 @@ def test_labels_say_what_differs_in_words(home):
 
 
 def test_equal_labels_are_told_apart_by_the_hash(trained, tmp_path):
-    for mark in ("a", "b"):
-        copy(trained, tmp_path, 0, mark)
-    assert list(labels.lines(below(tmp_path))) == ["FedGM [aaaaaa]", "FedGM [bbbbbb]"]
+    for mark, layout in (("a", "true"), ("b", "false")):  # a key that no label shows
+        copy(trained, tmp_path, 0, mark, **{"model.channels_last": layout})
+    first, second = (run.key[0][:6] for run in below(tmp_path))
+    assert first != second
+    assert list(labels.lines(below(tmp_path))) == [f"FedGM [{first}]", f"FedGM [{second}]"]
 
 
 def test_list_filters_and_sorts(home):

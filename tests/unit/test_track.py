@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from fedgm import config, lock
+from fedgm import config, files, lock
 from fedgm.errors import FedGMError, RunLockedError
 from fedgm.running import folder
 
@@ -128,28 +128,28 @@ def test_twelve_overrides_and_slashes_make_a_short_and_safe_label():
 
 def test_atomic_writes_replace_and_leave_no_temporary_file(tmp_path):
     target = tmp_path / "a.txt"
-    folder.write_atomically(target, "one")
-    folder.write_atomically(target, b"two")
+    files.write_atomically(target, "one")
+    files.write_atomically(target, b"two")
     assert target.read_bytes() == b"two"
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
 
 
 def test_a_write_that_fails_keeps_the_old_file_and_leaves_no_temporary_file(tmp_path, monkeypatch):
     target = tmp_path / "a.txt"
-    folder.write_atomically(target, "good")
+    files.write_atomically(target, "good")
 
     def full(self, target):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pathlib.Path.replace", full)
     with pytest.raises(OSError, match="No space left"):
-        folder.write_atomically(target, "bad")
+        files.write_atomically(target, "bad")
     assert target.read_text() == "good"
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
 
 
 def test_json_has_null_for_what_is_no_number(tmp_path):
-    folder.write_json(
+    files.write_json(
         tmp_path / "s.json", {"gain": float("nan"), "stages": [{"eta": float("inf")}], "ok": 1.5}
     )
     assert json.loads((tmp_path / "s.json").read_text()) == {
@@ -161,8 +161,8 @@ def test_json_has_null_for_what_is_no_number(tmp_path):
 
 def test_unreadable_json_is_nothing(tmp_path):
     (tmp_path / "cut.json").write_text('{"a": 1')
-    assert folder.read_json(tmp_path / "cut.json") is None
-    assert folder.read_json(tmp_path / "absent.json") is None
+    assert files.read_json(tmp_path / "cut.json") is None
+    assert files.read_json(tmp_path / "absent.json") is None
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):

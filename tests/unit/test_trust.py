@@ -49,7 +49,7 @@ def refusal(folder: Path, *trust: str) -> str:
         "fedgm.files.os.system", "fedgm.running.one_run.shutil.rmtree", "torch.nn.modules.module.torch.load",
         "torch.optim.optimizer.torch.hub.load", "fedgm", "fedgmx.anything", "torch.nnx.anything",
         "fedgm.__version__", "fedgm.config.__builtins__.eval", "fedgm.results.run.Run.score",
-        "torch.nn.Module.apply", "torch.nn.functional", "fedgm.config.schema.PARTS",
+        "torch.nn.Module.apply", "torch.nn.functional",
         "fedgm..files", "", 7, None, ["os.system"], {"_target_": "os.system"},
     ],
 )  # fmt: skip
@@ -58,7 +58,7 @@ def test_a_target_from_elsewhere_is_refused(tmp_path, target):
     assert "data.source._target_=" in text
 
 
-@pytest.mark.parametrize("target", ["fedgm.config.schema.PARTS", "fedgm.data.npz.zipfile.ZipFile"])
+@pytest.mark.parametrize("target", ["fedgm.data.npz.KEYS", "fedgm.data.npz.zipfile.ZipFile"])
 def test_what_our_modules_only_mention_is_refused_or_not_built(tmp_path, target):
     key = "local.optimizers.sgd._target_"
     assert f"{key}=" in refusal(run_with(tmp_path, key, target))
