@@ -1,7 +1,7 @@
 """FederatedLoop: Lightning's fit loop with a server round as its epoch and a client as its batch.
 
 Lightning 2 has no public way to replace the fit loop, but ``trainer.fit_loop`` is a plain attribute.
-Private names used, watched by ``tests/unit/test_loop.py``: ``pytorch_lightning.loops.fit_loop._FitLoop``
+Private names used, watched by ``tests/federated/test_loop.py``: ``pytorch_lightning.loops.fit_loop._FitLoop``
 with ``epoch_loop``, ``epoch_progress``, ``_data_source``; of ``epoch_loop``: ``batch_progress``,
 ``val_loop``, ``automatic_optimization.optim_progress``, ``_batches_that_stepped``, ``update_lr_schedulers``;
 ``trainer._logger_connector._first_loop_iter``; in ``fedgm/federated/cohort.py`` also

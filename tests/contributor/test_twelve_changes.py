@@ -13,7 +13,7 @@ from fedgm.commands import main
 from fedgm.errors import ConfigError
 from fedgm.results import archive
 from fedgm.study import claims, figure_runs
-from tests.unit.made_records import record
+from tests.results.made_records import record
 
 HOME = Path(__file__).parent
 CONF = HOME / "my_conf"

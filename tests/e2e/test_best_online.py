@@ -8,7 +8,7 @@ import pytest
 from fedgm.study import points, sweep_file
 from tests.e2e.wandb_client import logged_in
 from tests.e2e.wandb_stub import serving
-from tests.unit.stored_runs import store
+from tests.study.stored_runs import store
 
 FILE = """
 method: grid

@@ -9,8 +9,8 @@ from torch.nn import functional as F
 from fedgm.client.store import ClientStore
 from fedgm.running.parts import build_parts
 from fedgm.tasks.cross_entropy import Classification
-from tests.unit import federated_run
-from tests.unit.federated_run import flat
+from tests.federated import federated_run
+from tests.federated.federated_run import flat
 
 # Softmax regression: convex. 6 clients of one class each, 3 in a round, so that everyone comes back.
 CONVEX = [

@@ -11,8 +11,8 @@ from fedgm.lightning import pl
 from fedgm.running import trainer as training
 from fedgm.running.parts import build_parts
 from fedgm.tasks.cross_entropy import Classification
+from tests.federated.federated_run import flat
 from tests.paper.convex import configured, fit, linear, local, rounds
-from tests.unit.federated_run import flat
 
 EQUAL = ["participation.speed_sigma=0", "participation.network=0", "participation.timed=epochs"]
 

@@ -13,8 +13,8 @@ from fedgm.schedule.plan import Constant, Multistage
 from fedgm.server.adaptive import NormalizedMomentum
 from fedgm.server.momentum import GeneralMomentum, Momentum, averaged, server_step
 from fedgm.server.schemes import schedule_free
+from tests.federated.federated_run import flat
 from tests.paper.convex import configured, fit
-from tests.unit.federated_run import flat
 
 ROUNDS = 60
 TINY = [

@@ -8,8 +8,8 @@ from fedgm.client.store import ClientStore, require_room
 from fedgm.errors import ConfigError, RefusedError
 from fedgm.participation.local_work import effective_steps
 from fedgm.running.parts import build_parts
+from tests.federated.federated_run import flat
 from tests.paper.convex import configured, fit, linear, local, rounds
-from tests.unit.federated_run import flat
 
 
 def fedprox(run, mu):

@@ -8,8 +8,8 @@ from fedgm.errors import ConfigError
 from fedgm.running.parts import build_parts, load_clients
 from fedgm.schedule import Multistage
 from fedgm.server.fedexp import FedExP, extrapolation
+from tests.federated.federated_run import flat
 from tests.paper.convex import configured, fit, linear, local, rounds
-from tests.unit.federated_run import flat
 
 
 def recursion(run, eta, beta, nu, eps, shares):
