@@ -23,9 +23,9 @@ from fedgm.federated.callback import FedGM
 from fedgm.federated.cohort import RoundSettings
 from fedgm.federated.loop import FederatedLoop
 from fedgm.federated.workers import FederatedDDP
-from fedgm.job.worker_share import WorkerShare
 from fedgm.lightning import pl
 from fedgm.participation import ideal
+from fedgm.running.trainer import WorkerShare
 from fedgm.schedule import Constant
 from fedgm.server import GeneralMomentum
 

@@ -26,7 +26,7 @@ from fedgm.federated.loop import FederatedLoop
 from fedgm.federated.workers import FederatedDDP
 from fedgm.lightning import pl
 from fedgm.participation import ideal
-from fedgm.process.memory import kept
+from fedgm.running.memory import kept
 from fedgm.schedule import Constant
 from fedgm.server import GeneralMomentum
 

@@ -18,8 +18,8 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from fedgm.models.resnet import resnet
-from fedgm.process.memory import kept
+from fedgm.models.convolutional import resnet
+from fedgm.running.memory import kept
 
 Point = tuple[int, int, int, int]  # depth, width, side, batch
 SEEN: list[Point] = [

@@ -26,8 +26,8 @@ from benchmarks.logistic import TINY
 from benchmarks.page import rows, show, taken
 from benchmarks.processes import pss
 from fedgm.config import compose
-from fedgm.job.launch import execute
 from fedgm.lightning import pl
+from fedgm.running.start import execute
 
 CASES = [(100, "false"), (100, "true"), (10_000, "false"), (1_000_000, "false"), (1_000_000, "true")]
 WARM = 10

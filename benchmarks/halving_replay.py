@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedgm.figures.formats import save
-from fedgm.figures.style import BLUE, INK, MUTED, plain, sheet, write_text
-from fedgm.grid.halving import Halving
-from fedgm.grid.progress import score_at
-from fedgm.track import archive
-from fedgm.track.record import RunRecord
+from fedgm.figures.style import BLUE, INK, MUTED, plain, save, sheet, write_text
+from fedgm.results import archive
+from fedgm.results.run import Run, Status
+from fedgm.study.rungs import Halving
+from fedgm.study.sweep_progress import score_at
 
 KEYS = ("eta", "beta", "nu")
 
@@ -31,7 +30,7 @@ class Replay:
     winner: str
 
 
-def replay(runs: Mapping[int, RunRecord], halving: Halving, metric: str) -> Replay:
+def replay(runs: Mapping[int, Run], halving: Halving, metric: str) -> Replay:
     """Take the decisions that ``fedgm sweep`` would have taken, from curves that ran to their end."""
     rounds = max(int(run.facts["rounds"]) for run in runs.values())
     every = int(next(iter(runs.values())).config["eval.every"])
@@ -42,7 +41,7 @@ def replay(runs: Mapping[int, RunRecord], halving: Halving, metric: str) -> Repl
         scores = {point: score_at(runs[point], metric, until) for point in alive}
         alive, before = halving.survivors(scores, higher=True), until
     spent += sum(_done(runs[point]) - min(before, _done(runs[point])) for point in alive)
-    finals = {p: run.mean(metric) for p, run in runs.items() if run.status == "finished"}
+    finals = {p: run.score(metric) for p, run in runs.items() if run.status == Status.FINISHED}
     known = {point: score for point, score in finals.items() if score is not None}
     winner = max(known, key=lambda point: (known[point], -point))
     chosen = max((p for p in alive if p in known), key=lambda point: (known[point], -point))
@@ -51,26 +50,26 @@ def replay(runs: Mapping[int, RunRecord], halving: Halving, metric: str) -> Repl
     return Replay(len(runs), regret, spent / total, _name(runs[chosen]), _name(runs[winner]))
 
 
-def numbered(runs: Iterable[RunRecord]) -> dict[int, RunRecord]:
+def numbered(runs: Iterable[Run]) -> dict[int, Run]:
     """Points by number, as the sweep file has them: its lists ascend, eta first, then beta, then nu."""
     return dict(enumerate(sorted(runs, key=lambda run: [run.config[f"algorithm.{key}"] for key in KEYS])))
 
 
-def _done(run: RunRecord) -> int:
+def _done(run: Run) -> int:
     return int(run.facts["rounds_done"] or 0)
 
 
-def _name(run: RunRecord) -> str:
+def _name(run: Run) -> str:
     return ", ".join(f"{key} {run.config[f'algorithm.{key}']:g}" for key in KEYS)
 
 
-def draw(runs: Mapping[int, RunRecord], halving: Halving, metric: str, path: Path) -> None:
+def draw(runs: Mapping[int, Run], halving: Halving, metric: str, path: Path) -> None:
     """Score at the first rung against score at the end; points that go on are filled, the winner is named."""
     every = int(next(iter(runs.values())).config["eval.every"])
     until = halving.rungs(1000)[0] * every
     early = {point: score_at(run, metric, until) for point, run in runs.items()}
     kept = set(halving.survivors(early, higher=True))
-    both = {point: (early[point], run.mean(metric)) for point, run in runs.items()}
+    both = {point: (early[point], run.score(metric)) for point, run in runs.items()}
     known = {point: (100 * a, 100 * b) for point, (a, b) in both.items() if a is not None and b is not None}
     best = max(known, key=lambda point: known[point][1])
     figure = sheet(5.6, 3.9)
@@ -101,7 +100,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("paths", nargs="+")
     parser.add_argument("--picture", type=Path)
     given = parser.parse_args(words)
-    halving, metric, runs = Halving(3, min_iter=3), "test/acc", dict[int, RunRecord]()
+    halving, metric, runs = Halving(3, min_iter=3), "test/acc", dict[int, Run]()
     for path in given.paths:
         runs = numbered(run for run in archive.read(Path(path)) if run.facts["seed"] == 0)
         found = replay(runs, halving, metric)

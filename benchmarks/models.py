@@ -5,7 +5,7 @@ from collections.abc import Callable
 from torch import nn
 
 from benchmarks.logistic import logistic
-from fedgm.models.resnet import resnet
+from fedgm.models.convolutional import resnet
 
 
 def small_cnn(num_classes: int = 10, resolution: int = 32) -> nn.Module:

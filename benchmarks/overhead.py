@@ -19,8 +19,8 @@ from benchmarks.cost_model import fit
 from benchmarks.server_share import Parts
 from fedgm.client.local import Client
 from fedgm.config import compose
-from fedgm.job.launch import execute
-from fedgm.models.resnet import resnet
+from fedgm.models.convolutional import resnet
+from fedgm.running.start import execute
 
 POINTS = [(width, clients) for width in (8, 48, 96) for clients in (2, 8)]
 ROUNDS = 14  # the first two warm up

@@ -18,8 +18,8 @@ from benchmarks.peers.given import tell
 from benchmarks.workload import work
 from fedgm.config import compose
 from fedgm.federated.loop import FederatedLoop
-from fedgm.job.launch import execute
 from fedgm.lightning import pl
+from fedgm.running.start import execute
 
 
 class Told(pl.Callback):

@@ -21,12 +21,12 @@ from fedgm.data.federation import Batching, federation
 from fedgm.federated.callback import FedGM
 from fedgm.federated.cohort import RoundSettings
 from fedgm.federated.loop import FederatedLoop
-from fedgm.job.worker_share import WorkerShare
 from fedgm.lightning import pl
 from fedgm.participation import ideal
+from fedgm.running.trainer import WorkerShare
 from fedgm.schedule import Constant
 from fedgm.server import GeneralMomentum
-from fedgm.tasks.classification import Classification
+from fedgm.tasks.cross_entropy import Classification
 
 POPULATIONS = (100, 10_000, 1_000_000)
 ROUNDS, REPEATS = 50, 3

@@ -1,9 +1,9 @@
-"""Whether a change that should move no result moves none: 28 tiny commands, their models and rows.
+"""Whether a change that should move no result moves none: 34 tiny commands, their models and rows.
 
     python -m benchmarks.same_bytes --write before.json     # on the commit before
     python -m benchmarks.same_bytes --against before.json   # on the commit after
 
-Of every command it keeps the run's hash, the SHA-256 of model.safetensors and one of every column of the
+Of every command it keeps the SHA-256 of model.safetensors and one of every column of the
 rows, `time/*` apart, so that a column that was added is told from one that changed.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 
 from fedgm.config import compose
-from fedgm.job.launch import execute
+from fedgm.running.start import execute
 
 SMALL = [
     "profile=tiny", "data.train_samples=200", "data.test_samples=30", "eval.train_samples=30",
@@ -54,12 +54,22 @@ COMMANDS = [
     "local.momentum=0.5 local.clip=0.5 clients.weights=samples data.augment=crop_flip",
     "data.partition=virtual local.unit=steps clients.nonfinite=drop",
     "model=vgg11 schedule=multistage rounds=7 stop_after=3 local.lr=0.05",
+    "upload=topk stop_after=2",
+    "upload=qsgd trainer.workers=2",
+    "upload=qsparse",
+    "data=text data.path=TEXT local.unit=steps",
+    "algorithm=gpa eval.point=average",
+    "algorithm=fedexp client=fedprox",
 ]
+TEXT = "What is said once is said again, and what is said again is read. " * 200
 
 
 def record(command: str, home: Path) -> dict[str, object]:
     """What a command leaves; one with ``stop_after`` is then continued to its end."""
-    words = [*SMALL, *command.split(), f"output_dir={home}"]
+    (home / "text.txt").write_text(TEXT)
+    images = ("data.train_samples", "eval.train_samples")
+    small = [word for word in SMALL if "data=text" not in command or not word.startswith(images)]
+    words = [*small, *command.replace("TEXT", str(home / "text.txt")).split(), f"output_dir={home}"]
     result = execute(compose(words), words, Console(file=StringIO()))
     if "stop_after" in command:
         words = [word for word in words if not word.startswith("stop_after")]
@@ -68,7 +78,6 @@ def record(command: str, home: Path) -> dict[str, object]:
     rows = [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
     keys = {k for row in rows for k in row if not k.startswith("time/") and k != "samples_per_s"}
     return {
-        "hash": result.summary["hash"],
         "model": hashlib.sha256((result.folder / "model.safetensors").read_bytes()).hexdigest(),
         "columns": {
             k: hashlib.sha256(json.dumps([r.get(k) for r in rows]).encode()).hexdigest() for k in sorted(keys)
@@ -78,7 +87,7 @@ def record(command: str, home: Path) -> dict[str, object]:
 
 def differences(before: dict, now: dict) -> list[str]:
     """Everything that is not as it was; columns that were added are no difference."""
-    found = [key for key in ("hash", "model") if before[key] != now[key]]
+    found = [key for key in ("model",) if before[key] != now[key]]
     return found + [key for key, value in before["columns"].items() if now["columns"].get(key) != value]
 
 

@@ -23,10 +23,10 @@ from fedgm.federated.aggregate import CohortMean
 from fedgm.federated.callback import FedGM
 from fedgm.federated.cohort import CohortTrainer
 from fedgm.federated.loop import FederatedLoop
-from fedgm.job.launch import execute
 from fedgm.lightning import pl
-from fedgm.track.checkpoint import RoundCheckpoint
-from fedgm.track.roundlog import RoundLog
+from fedgm.running.checkpoint import RoundCheckpoint
+from fedgm.running.roundlog import RoundLog
+from fedgm.running.start import execute
 
 RUN = [
     "model=resnet8", "data.resolution=32", "data.train_samples=10000", "data.test_samples=1000",

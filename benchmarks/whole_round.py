@@ -26,9 +26,9 @@ from benchmarks.page import rows, show, taken
 from fedgm.config import compose, validate
 from fedgm.data.clients import local_steps
 from fedgm.federated.workers import share_out
-from fedgm.job import assemble
-from fedgm.job.launch import execute
-from fedgm.process.memory import kept
+from fedgm.running.memory import kept
+from fedgm.running.parts import build_parts
+from fedgm.running.start import execute
 
 ROUNDS = 7  # the first warms up
 # depth, width, side, batch; the last one has 1.9 million weights, a size that neither fit has
@@ -49,8 +49,8 @@ def words(point: Point, workers: int, home: str) -> list[str]:
 def busiest(given: list[str], workers: int) -> list[tuple[int, int]]:
     """Local steps and clients of the most loaded worker in each round."""
     config = validate(compose(given))
-    data = assemble.load_federation(config)
-    scheme = assemble.build_participation(config, data)
+    parts = build_parts(config)
+    data, scheme = parts.load(config), parts.participation
     found: list[tuple[int, int]] = []
     for t in range(2, ROUNDS):
         steps = [local_steps(data, task.client, task.epochs, "epochs") for task in scheme.tasks(t)]

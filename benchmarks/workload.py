@@ -22,13 +22,12 @@ from fedgm.data import cifar10
 from fedgm.data.clients import Source
 from fedgm.data.dataset import pool, subset
 from fedgm.data.federation import Batching, Federation, federation
-from fedgm.job import assemble
+from fedgm.models.convolutional import resnet
 from fedgm.models.gpt import gpt
-from fedgm.models.resnet import resnet
 from fedgm.participation import ideal
+from fedgm.running.parts import load_clients
 from fedgm.tasks import TaskModule
-from fedgm.tasks.classification import Classification
-from fedgm.tasks.next_token import NextToken
+from fedgm.tasks.cross_entropy import Classification, NextToken
 
 EPOCHS, COHORT, LR = 3, 5, 0.01
 BATCHES = {"W1": 32, "W2": 32, "small": 10, "W3": 20}  # small and W3 as in their profiles
@@ -86,7 +85,7 @@ def work(name: str) -> Work:
     """W1, W2 and the small profile on images; W3, one client of profile=paper; W4, text; tiny clients."""
     if name == "tiny":
         config = validate(compose(TINY))
-        data = assemble.load_federation(config)
+        data = load_clients(config)
         return Work(data, MODELS[name], config.local.batch_size, channels_last=False, amount=1)
     if name == "W4":
         config = validate(compose(["data=shakespeare", "clients.count=20", "local.unit=steps"]))

@@ -16,8 +16,8 @@ from torch.utils.data import ConcatDataset, DataLoader
 
 import fedgm
 from fedgm.lightning import pl
+from fedgm.running.mlflow import MlflowLogger
 from fedgm.server import GeneralMomentum
-from fedgm.track.mlflow import MlflowLogger
 
 TOKENS, LENGTH = 12, 8
 LOGGERS = {

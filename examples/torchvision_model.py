@@ -16,8 +16,8 @@ import fedgm
 from fedgm.lightning import (
     pl,
 )  # before torchvision: PyPI's wheel does not load beside a CPU-only torch without it
+from fedgm.running.mlflow import MlflowLogger
 from fedgm.server import GeneralMomentum
-from fedgm.track.mlflow import MlflowLogger
 
 LOGGERS = {
     "csv": pl.loggers.CSVLogger,

@@ -1,12 +1,12 @@
 """The ``fedgm`` command, also as ``python -m fedgm``."""
 
-from fedgm.cli.starting import quietly
+from fedgm.starting import quietly
 
 
 def command() -> None:
-    """Guard the imports, then hand over to :mod:`fedgm.cli.group`."""
+    """Guard the imports, then hand over to :mod:`fedgm.commands`."""
     quietly()
-    from fedgm.cli.group import main
+    from fedgm.commands import main
 
     main(prog_name="fedgm")
 

@@ -1,17 +1,17 @@
 """What a notebook needs: run, sweep, reproduce, load_runs, load_model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from warnings import warn
 
-from fedgm.track import archive, record, rows, summary
+from fedgm.results.find import below
+from fedgm.results.run import Run
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from fedgm.job.launch import RunResult
     from fedgm.lightning import pl
+    from fedgm.running.one_run import RunResult
 
 
 def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) -> "RunResult":
@@ -22,13 +22,9 @@ def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) 
     from rich.console import Console
 
     from fedgm.config import compose
-    from fedgm.job.precheck import require_sound
+    from fedgm.running.start import execute
 
-    cfg = compose(overrides)
-    require_sound(cfg)  # before Lightning is imported
-    from fedgm.job.launch import execute
-
-    return execute(cfg, list(overrides), Console(), callbacks=callbacks)
+    return execute(compose(overrides), list(overrides), Console(), callbacks=callbacks)
 
 
 def sweep(
@@ -43,8 +39,8 @@ def sweep(
     """Do what ``fedgm sweep FILE OVERRIDES`` does; a line per run, with its swept values and its result."""
     import pandas as pd
 
-    from fedgm.grid import sweep as work
-    from fedgm.grid.display import as_rows
+    from fedgm.study import sweep as work
+    from fedgm.study.display import as_rows
 
     planned = work.load(file, overrides, seeds, output_dir, stored)
     planned.conclude(planned.run(workers or work.default_workers()))
@@ -55,7 +51,7 @@ def reproduce(
     figure: str = "all",
     overrides: Sequence[str] = (),
     *,
-    seeds: int | Sequence[int] = 3,
+    seeds: int | Sequence[int] | None = None,
     workers: int | None = None,
     output_dir: str | Path = "outputs",
     stored: str | Path | None = None,
@@ -63,7 +59,7 @@ def reproduce(
     known: Sequence[str | Path] = (),
 ) -> list[dict[str, Any]]:
     """Do what ``fedgm reproduce FIGURE`` does; returns what each verdict.json holds."""
-    from fedgm.paper.reproduce import reproduce as work
+    from fedgm.study.reproduce import reproduce as work
 
     return work(
         figure, overrides, seeds=seeds, workers=workers, output_dir=output_dir, stored=stored, out=out,
@@ -73,7 +69,7 @@ def reproduce(
 
 def load_model(run: str | Path, trust: Sequence[str] = ()) -> "pl.LightningModule":
     """The trained module of a run folder, in evaluation mode; ``trust``: packages to build from."""
-    from fedgm.runs.model import load_model as load
+    from fedgm.running.model import load_model as load
 
     return load(run, trust)
 
@@ -86,31 +82,18 @@ def load_runs(output_dir: str | Path = "outputs", config: bool = True) -> "pd.Da
     """
     import pandas as pd
 
-    home, frames = Path(output_dir), list[pd.DataFrame]()
-    stored = {run.key: run for run in archive.below(home)}
-    for path in sorted(home.rglob("summary.json")):
-        known = summary.read(path.parent)
-        if not known:
-            warn(f"left out, because summary.json is damaged: {path.parent}", stacklevel=2)
-            continue
-        own = rows.read(path.parent / "metrics.jsonl")
-        known["status"] = record.status_now(path.parent, known, own)
-        key = str(known.get("hash")), int(known.get("seed") or 0)
-        if key in stored and stored[key].is_done and known["status"] not in record.DONE:
-            continue  # the stored one went to its end
-        stored.pop(key, None)
-        frames.append(_frame(known, record.configuration(path.parent) if config else {}, own))
-    for run in stored.values():
-        frames.append(_frame(run.facts, run.config if config else {}, run.evaluations))
+    frames = [_frame(run, Path(output_dir), config) for run in below(output_dir, all_rows=True)]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def _frame(known: Mapping[str, Any], values: Mapping[str, Any], found: list[rows.Row]) -> "pd.DataFrame":
+def _frame(run: Run, home: Path, config: bool) -> "pd.DataFrame":
     """A run's rows, with what tells it apart before them and its configuration behind."""
     import pandas as pd
 
-    frame = pd.DataFrame(found)
-    for key in ("name", "algorithm", "schedule", "participation", "profile", "seed", "status", "folder"):
-        frame.insert(0, key, known.get(key))
-    own = {key: [value] * len(frame) for key, value in values.items() if key not in frame}
-    return pd.concat([frame, pd.DataFrame(own, index=frame.index)], axis=1)
+    frame = pd.DataFrame(run.rows if run.folder is not None else run.evaluations)
+    folder = None if run.folder is None else str(run.folder.relative_to(home))
+    for key in ("name", "algorithm", "schedule", "participation", "profile", "seed", "status"):
+        frame.insert(0, key, run.facts.get(key))
+    frame.insert(0, "folder", folder)
+    values = {key: [value] * len(frame) for key, value in run.config.items() if config and key not in frame}
+    return pd.concat([frame, pd.DataFrame(values, index=frame.index)], axis=1)

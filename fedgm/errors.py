@@ -1,5 +1,8 @@
 """Errors that a user can act on: what failed, with which value, what is allowed, what to type."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class FedGMError(Exception):
     """Shown to the user as its message alone, without a traceback."""
@@ -55,3 +58,20 @@ def require_fits(ok: bool, key: str, value: object, reason: str, hint: str) -> N
     """Raise :class:`ClashError` unless ``ok``: ``reason`` is a sentence, not a range."""
     if not ok:
         raise ClashError(key, value, reason, hint)
+
+
+def near(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The name that was probably meant: the closest one, or the one whose last dotted word is closest.
+
+    >>> near("algorithm.bata", ["algorithm.eta", "algorithm.beta"])
+    'algorithm.beta'
+    >>> near("lr", ["seed", "local.lr"])
+    'local.lr'
+    >>> near("rounds", ["seed"])
+    """
+    candidates = list(dict.fromkeys(names))
+    if closest := get_close_matches(name, candidates, n=1, cutoff=cutoff):
+        return closest[0]
+    by_last_word = {candidate.rpartition(".")[2]: candidate for candidate in reversed(candidates)}
+    closest = get_close_matches(name.rpartition(".")[2], by_last_word, n=1, cutoff=cutoff)
+    return by_last_word[closest[0]] if closest else None

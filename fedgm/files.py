@@ -2,10 +2,14 @@
 
 import errno
 import hashlib
+import json
+import math
 import os
 import socket
 from pathlib import Path
+from typing import Any
 
+LARGEST = 2**24  # bytes of a summary.json; ours have a few thousand
 SEAL = b"fedgm seal 1 "  # then the digest in hexadecimal digits and a line break, then the content
 
 
@@ -93,3 +97,28 @@ def read_sealed(path: Path, name: str) -> bytes:
     if digest(name.encode(), content).encode() != known:
         raise DamagedError(f"the checksum of {name} is wrong")
     return content
+
+
+def write_json(path: Path, value: Any, sync: bool = False) -> None:
+    """Readable JSON, atomically; what is not a finite number becomes null."""
+    write_atomically(path, json.dumps(_finite(value), indent=2, allow_nan=False) + "\n", sync)
+
+
+def _finite(value: Any) -> Any:
+    """JSON knows neither nan nor inf: a rule without a gain has nan there."""
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The content, or None where there is no readable file, or where it holds something else than keys."""
+    try:
+        if not path.is_file() or path.stat().st_size > LARGEST:  # a pipe would never end
+            return None
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

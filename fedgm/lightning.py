@@ -1,16 +1,12 @@
 """The one door to PyTorch Lightning: ``from fedgm.lightning import pl``, and every private name we use."""
 
-from warnings import filterwarnings
+from typing import Any
 
-from fedgm.process.deferred import defer_dynamo, deferred
-from fedgm.process.operators import declare_torchvision_operators
+from fedgm.operators import declare_torchvision_operators
 
-declare_torchvision_operators()
-filterwarnings("ignore", message=".*isinstance.treespec, LeafSpec.*")  # Lightning 2.6 beside torch 2.13
+declare_torchvision_operators()  # Lightning imports torchmetrics, which imports torchvision
 
-defer_dynamo()
-with deferred("torchvision", "matplotlib"):  # for metrics of torchmetrics that load them when they are called
-    import pytorch_lightning as pl
+import pytorch_lightning as pl  # noqa: E402
 from pytorch_lightning.callbacks import Checkpoint  # noqa: E402
 from pytorch_lightning.loggers import Logger, MLFlowLogger  # noqa: E402
 from pytorch_lightning.loops.fit_loop import _FitLoop as FitLoop  # noqa: E402
@@ -52,7 +48,27 @@ __all__ = [
     "call_callback_hooks",
     "call_module_hook",
     "is_overridden",
+    "loop_states",
     "pl",
     "rank_zero_only",
     "rank_zero_warn",
 ]
+
+
+def loop_states(loop: Loop, states: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """``loop.state_dict(states, prefix)``, the same keys in the same order, without deep copies.
+
+    ``dataclasses.asdict``, which Lightning calls, copies every number as if it could change, in every round.
+    """
+    states[f"{prefix}state_dict"] = loop.on_save_checkpoint()
+    for name, value in vars(loop).items():
+        if isinstance(value, Progress):
+            states[prefix + name] = _counters(value)
+        elif isinstance(value, Loop):
+            loop_states(value, states, f"{prefix}{name}.")
+    return states
+
+
+def _counters(progress: Progress) -> dict[str, Any]:
+    """Numbers by name, in the order of the fields."""
+    return {k: _counters(v) if isinstance(v, Progress) else v for k, v in vars(progress).items()}

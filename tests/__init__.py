@@ -1,1 +1,1 @@
-"""Helpers of tests are imported from here: ``from tests.unit.made_curves import made``."""
+"""Helpers of tests are imported from here: ``from tests.study.made_curves import made``."""

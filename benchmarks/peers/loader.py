@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from benchmarks.peers.bare import run
 from benchmarks.peers.given import MEAN, STD, Given, given
-from fedgm.process.operators import declare_torchvision_operators
+from fedgm.operators import declare_torchvision_operators
 
 declare_torchvision_operators()  # else PyPI's wheel does not load beside a CPU-only torch
 from torchvision import transforms  # noqa: E402

@@ -1,11 +1,14 @@
-"""The module's own hooks around a local step: fired as in any fit, and only where the module has them."""
+"""The module's own hooks around a local step: called as in any fit, and only where the module has them.
+
+Where nothing listens at all, a local step skips Lightning's calls (:func:`is_direct`).
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from fedgm.lightning import call_module_hook, is_overridden, pl
+from fedgm.lightning import Precision, SingleDeviceStrategy, call_module_hook, is_overridden, pl
 
 HOOKS = (
     "on_train_batch_start", "on_train_batch_end", "on_before_zero_grad", "optimizer_zero_grad",
@@ -71,3 +74,34 @@ class ModuleHooks:
 
     def _call(self, name: str, *arguments: Any) -> Any:
         return call_module_hook(self.trainer, name, *arguments) if name in self._own else None
+
+
+# What Lightning's strategy would call around one step, besides `training_step`.
+AROUND_A_STEP = (
+    "on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer", "on_before_backward",
+    "backward", "on_after_backward", "on_before_zero_grad", "optimizer_zero_grad", "optimizer_step",
+    "on_before_optimizer_step", "configure_gradient_clipping",
+)  # fmt: skip
+OF_CALLBACKS = ("on_before_backward", "on_after_backward", "on_before_optimizer_step")
+
+
+def is_direct(trainer: pl.Trainer, strategies: tuple[type, ...]) -> bool:
+    """Full precision on a CPU, no clipping, no profiler, nobody listening between the parts of a step.
+
+    The arithmetic is the same either way; Lightning's calls cost more than a step of a small model.
+    """
+    strategy, module = trainer.strategy, trainer.lightning_module
+    plain = (
+        type(strategy) in (SingleDeviceStrategy, *strategies)
+        and strategy.root_device.type == "cpu"
+        and strategy.model is module
+        and type(strategy.precision_plugin) is Precision
+        and trainer.gradient_clip_val is None
+        and type(getattr(trainer, "profiler", None)).__name__ == "PassThroughProfiler"
+    )
+    heard = any(is_overridden(name, module) for name in AROUND_A_STEP) or any(
+        is_overridden(name, callback)
+        for callback in trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
+        for name in OF_CALLBACKS
+    )
+    return plain and not heard

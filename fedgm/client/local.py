@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from fedgm.client.direct import is_direct
-from fedgm.client.hooks import ModuleHooks
-from fedgm.client.optimizer import read_state, write_state
-from fedgm.client.rule import Adjust, State
+from fedgm.client.hooks import ModuleHooks, is_direct
+from fedgm.client.rules import Adjust, State
+from fedgm.client.store import read_state, write_state
 from fedgm.client.weights import FlatWeights, Snapshot
 from fedgm.errors import FedGMError
 from fedgm.lightning import pl

@@ -1,17 +1,21 @@
 """States of clients that have taken part: on disk, one file per client and round, whole or absent.
 
-Every worker reads and writes the same folder. A state is looked up as the newest *before* a round, so
-a run that continues from an older checkpoint finds the states of that time.
+Every worker reads and writes the same folder. A state is looked up as the newest *before* a round, so a run
+that continues from an older checkpoint finds the states of that time. The inner optimiser's state is kept as
+named tensors (``local.state=keep``).
 """
 
 import shutil
+from collections import defaultdict
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
+from torch import Tensor
 
-from fedgm.client.rule import State
+from fedgm.client.rules import State
 from fedgm.errors import FedGMError, RefusedError
 from fedgm.files import DamagedError, make_folder, read_sealed, sealed, write_atomically
 
@@ -103,8 +107,8 @@ class ClientStore:
     def newest(self, until: int) -> dict[int, int]:
         """For every client that has a state: the last round up to ``until`` after which it kept one."""
         clients = [int(path.name) for path in self.folder.glob("*") if path.name.isdecimal()]
-        known = {client: [t for t in self._rounds(client) if t <= until] for client in clients}
-        return {client: rounds[0] for client, rounds in sorted(known.items()) if rounds}
+        rounds_of = {client: [t for t in self._rounds(client) if t <= until] for client in clients}
+        return {client: rounds[0] for client, rounds in sorted(rounds_of.items()) if rounds}
 
     def _path(self, client: int, t: int) -> Path:
         return self.folder / _name(client, t)
@@ -133,3 +137,46 @@ def _below(state: State, prefix: str) -> State:
 
 def _name(client: int, t: int) -> str:
     return f"{client:08d}/{t:06d}.safetensors"
+
+
+NUMBER = "#"  # ends the name of what is a plain number in the optimiser
+
+
+def read_state(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Copies of everything that the optimiser remembers, named ``<parameter>.<entry>``."""
+    tensors: dict[str, Tensor] = {}
+    for number, parameter in enumerate(_parameters(optimizer)):
+        for name, value in optimizer.state.get(parameter, {}).items():
+            key = f"{number}.{name}"
+            if isinstance(value, Tensor):
+                tensors[key] = value.detach().clone(memory_format=torch.contiguous_format)
+            elif isinstance(value, int | float):
+                tensors[key + NUMBER] = torch.tensor(value)
+            elif value is not None:
+                raise FedGMError(
+                    f"local.state=keep: {type(optimizer).__name__} remembers {name}, which cannot be stored "
+                    f"({type(value).__name__}). Try local.state=reset"
+                )
+    return tensors
+
+
+def write_state(optimizer: torch.optim.Optimizer, kept: dict[str, Tensor]) -> None:
+    """Let the optimiser remember ``kept`` and nothing else; an empty one is a fresh start."""
+    optimizer.state.clear()
+    parameters = _parameters(optimizer)
+    entries: dict[int, dict[str, Any]] = defaultdict(dict)
+    for key, value in kept.items():
+        number, name = key.split(".", 1)
+        like = parameters[int(number)]
+        if name.endswith(NUMBER):
+            entries[int(number)][name.removesuffix(NUMBER)] = value.item()
+        elif value.shape == like.shape:  # in the parameter's own layout and place
+            entries[int(number)][name] = torch.empty_like(like).to(value.dtype).copy_(value)
+        else:
+            entries[int(number)][name] = value.clone()
+    for number, entry in entries.items():
+        optimizer.state[parameters[number]] = entry
+
+
+def _parameters(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]

@@ -22,10 +22,11 @@ def command(
     from rich.console import Console
 
     from fedgm.errors import RefusedError
-    from fedgm.figures.formats import save
-    from fedgm.runs import compare
-    from fedgm.runs.find import find, matching
-    from fedgm.runs.labels import lines
+    from fedgm.figures.style import save
+    from fedgm.results.choose import matching
+    from fedgm.results.find import find
+    from fedgm.results.labels import lines
+    from fedgm.study import compare
 
     console = Console()
     found = [run for run in matching(find(runs), conditions) if run.evaluations]

@@ -36,7 +36,7 @@ def command(source: str | None, target: str | None, show: bool, parameters: tupl
 
 def _convert(console: "Console", source: str, parameters: dict[str, float], target: str | None) -> None:
     """Print the scheme in the other form, or in all of them, and what its numbers mean."""
-    from fedgm.server.catalogue import SCHEMES, momentum_of, scheme, typed
+    from fedgm.server.family import SCHEMES, momentum_of, scheme, typed
 
     m = momentum_of(source, parameters)
     names = [scheme(target).name] if target else [name for name in SCHEMES if name != scheme(source).name]
@@ -59,7 +59,7 @@ def _convert(console: "Console", source: str, parameters: dict[str, float], targ
 def _forms(m: "Momentum", names: list[str], strict: bool) -> tuple[dict[str, dict[str, float]], list[str]]:
     """The parameters in each scheme that can express ``m``, and the schemes that cannot."""
     from fedgm.errors import ConfigError
-    from fedgm.server.catalogue import SCHEMES
+    from fedgm.server.family import SCHEMES
 
     forms: dict[str, dict[str, float]] = {}
     without: list[str] = []
@@ -93,12 +93,12 @@ def _meaning(m: "Momentum") -> str:
 
 def _list(console: "Console") -> None:
     """Print every scheme."""
-    from fedgm.server.catalogue import SCHEMES, typed
+    from fedgm.server.family import SCHEMES, typed
 
     table = _table(console, "scheme", "for example", "recursion, for mean update D and model x")
     table.columns[1].max_width = 21
-    for known in SCHEMES.values():
-        table.add_row(known.name, typed(known.example), f"{known.recursion}\n[{known.note}]")
+    for member in SCHEMES.values():
+        table.add_row(member.name, typed(member.example), f"{member.recursion}\n[{member.note}]")
     console.print(table)
 
 

@@ -8,7 +8,8 @@ from urllib.parse import quote
 import click
 
 if TYPE_CHECKING:
-    from fedgm.dashboard.collect import Collection, Collector, PageRun
+    from fedgm.dashboard.collect import Collection, Collector
+    from fedgm.results.run import Run
 
     Trust = tuple[str, ...] | None  # packages that splits may be built from; None: no splits
 
@@ -63,11 +64,11 @@ def command(
 
 def _write(collector: "Collector", title: str, out: Path, show: bool, trust: "Trust") -> None:
     """The page as a file."""
-    from fedgm.dashboard import page, payload
+    from fedgm.dashboard import payload, render
     from fedgm.files import write_atomically
 
     found = collector.collect()
-    text = page.render(payload.build(found, title, lambda run: link(run, out), *_splits(found, trust)))
+    text = render.render(payload.build(found, title, lambda run: link(run, out), *_splits(found, trust)))
     out.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(out, text)
     click.echo(f"{out}: {len(found.runs)} runs, {len(text) / 1e6:.1f} MB")
@@ -77,13 +78,11 @@ def _write(collector: "Collector", title: str, out: Path, show: bool, trust: "Tr
         click.launch(out.resolve().as_uri())
 
 
-def link(run: "PageRun", out: Path) -> str | None:
+def link(run: "Run", out: Path) -> str | None:
     """The run folder as seen from the page, so that both can move together."""
-    if run.record.folder is None:
+    if run.folder is None:
         return None
-    return (
-        quote(os.path.relpath(run.record.folder.resolve(), out.resolve().parent).replace(os.sep, "/")) + "/"
-    )
+    return quote(os.path.relpath(run.folder.resolve(), out.resolve().parent).replace(os.sep, "/")) + "/"
 
 
 def _serve(collector: "Collector", title: str, port: int, show: bool, trust: "Trust") -> None:

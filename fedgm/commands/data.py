@@ -49,7 +49,7 @@ def command() -> None:
 def cifar10(source: str, root: str | None) -> None:
     """Fetch CIFAR-10, verify it and store it as one array."""
     from fedgm.data import cifar10 as dataset
-    from fedgm.data.progress import shown_progress
+    from fedgm.data.fetching import shown_progress
 
     watch = Stopwatch()
     with shown_progress() as progress:
@@ -75,7 +75,7 @@ def cifar10(source: str, root: str | None) -> None:
 def shakespeare(source: str, root: str | None, script: str | None) -> None:
     """Fetch Shakespeare's plays, verify them and store them as one text."""
     from fedgm.data import shakespeare as dataset
-    from fedgm.data.progress import shown_progress
+    from fedgm.data.fetching import shown_progress
     from fedgm.data.tokens import unigram_entropy
 
     watch = Stopwatch()
@@ -114,24 +114,29 @@ def show(overrides: tuple[str, ...], out: str) -> None:
 def draw_split(overrides: tuple[str, ...], out: str) -> Any:
     """Compose, load and split as the run would, then draw."""
     from fedgm.config import compose, validate
-    from fedgm.data.federation import Federation
+    from fedgm.data.federation import Federation, partition_of
     from fedgm.errors import require
     from fedgm.figures.partition import draw_partition
-    from fedgm.job.assemble import load_federation
+    from fedgm.running.parts import load_clients
 
     run = validate(compose(overrides))
-    clients, d = load_federation(run), run.data
+    clients, d = load_clients(run), run.data
     images = isinstance(clients, Federation)
     require(images, "data", d.name, "images: only they are split by label", "fedgm data --show data=cifar10")
     assert isinstance(clients, Federation)
-    how = {
-        "dirichlet": f"Dirichlet alpha = {d.alpha:g}",
-        "virtual": f"Dirichlet alpha = {d.alpha:g}, drawn on demand",
-        "capped": f"capped Dirichlet alpha = {d.alpha:g}",
-        "quantity": f"sizes ~ Dirichlet alpha = {d.alpha:g}",
-        "shards": f"{d.shards} shards a client",
-        "classes": f"{d.classes_per_client} classes a client",
-    }[d.partition]
+    part = partition_of(vars(d))
+    values = {
+        key: value for key, value in part.items() if key not in ("name", "_target_") and value is not None
+    }
+    how = " ".join(
+        [
+            part.get("name", part["_target_"]),
+            *(
+                f"{key} = {value:g}" if isinstance(value, float) else f"{key} = {value}"
+                for key, value in values.items()
+            ),
+        ]
+    )
     title = f"{d.name} over {clients.count:,} clients, {how}, seed {d.seed}"
     labels, names = clients.images.train_labels.numpy(), clients.images.class_names
     return draw_partition(clients.partition, labels, names, out, title)

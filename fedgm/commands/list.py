@@ -12,8 +12,9 @@ def command(folder: str, conditions: tuple[str, ...], key: str, prune: bool) -> 
     """List the runs below FOLDER, or of a file of stored results: status, parameters, final numbers, size."""
     from rich.console import Console
 
-    from fedgm.runs import table
-    from fedgm.runs.find import find, matching, order
+    from fedgm.results import table
+    from fedgm.results.choose import matching, order
+    from fedgm.results.find import find
 
     runs = order(matching(find([folder]), conditions), key)
     Console().print(table.of_runs(runs))

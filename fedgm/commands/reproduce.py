@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fedgm.cli.options import as_words, config_dir
+from fedgm.commands._options import as_words, config_dir
 
 STORED = "docs/results"
 TABLE = "fedgm reproduce"  # the marks around the table of a README
@@ -27,7 +27,7 @@ def parse_seeds(words: str) -> int | list[int]:
 @click.command()
 @click.argument("figure", metavar="FIGURE")
 @click.argument("overrides", nargs=-1)
-@click.option("--seeds", default="3", show_default=True, help="How many, or a list: 1,2,5.")
+@click.option("--seeds", help="How many, or a list: 1,2,5  [default: those of docs/claims.md].")
 @click.option("--workers", type=click.IntRange(min=1), help="Runs side by side  [default: one per core].")
 @click.option("--profile", help="small, full, paper or tiny: what profile=... is to run.py.")
 @config_dir
@@ -60,14 +60,14 @@ def parse_seeds(words: str) -> int | list[int]:
     "--dry-run", is_flag=True, help="Show the plan and the expected time; runs nothing but first rounds."
 )
 def command(
-    figure: str, overrides: tuple[str, ...], seeds: str, workers: int | None, profile: str | None,
+    figure: str, overrides: tuple[str, ...], seeds: str | None, workers: int | None, profile: str | None,
     config_dir: Path | None, output_dir: str, stored: str | None, out: str | None, report: str | None,
     table: str | None, export: str | None, dry_run: bool, known: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run what FIGURE lacks, draw it, and judge the paper's claims.
 
-    FIGURE is fig1ab, fig1cd, fig2 ... fig9, all (of the paper), or an experiment with a figure: of its own,
-    such as outer, or one of yours with --config-dir.
+    FIGURE is fig1ab, fig1cd, fig2 ... fig9, all (that judge a claim), or an experiment with a figure: of its
+    own, such as outer, or one of yours with --config-dir.
 
     The same command again continues. --seeds 3 means 1, 2, 3 where winners were chosen on seed 0, else
     0, 1, 2. OVERRIDES go to every run.
@@ -75,9 +75,9 @@ def command(
     from rich.console import Console
 
     from fedgm.config import conf_dir
-    from fedgm.grid.sweep import default_workers
-    from fedgm.paper import reproduce as work
-    from fedgm.paper.page import require_marks
+    from fedgm.study import reproduce as work
+    from fedgm.study.report import require_marks
+    from fedgm.study.sweep import default_workers
 
     if known and stored:
         raise click.UsageError("--known adds to run folders, --stored leaves them out: give one of them")
@@ -93,7 +93,8 @@ def command(
         stored = str(conf_dir().parent / STORED)
     words = [*as_words(profile, config_dir), *overrides]
     count = workers or default_workers()
-    planned = work.load(figure, words, parse_seeds(seeds), output_dir, stored, console, known)
+    chosen = None if seeds is None else parse_seeds(seeds)
+    planned = work.load(figure, words, chosen, output_dir, stored, console, known)
     planned.show_plan(count, timed=stored is None)
     if dry_run:
         return
@@ -113,12 +114,11 @@ def _pages(
     verdicts: list[dict[str, Any]], pictures: Path, report: str | None, table: str | None
 ) -> list[str]:
     """Write the pages that were asked for, and return their paths."""
-    from fedgm.paper import report as pages
-    from fedgm.paper.page import replace_between
+    from fedgm.study import report as pages
 
     if report:
         Path(report).parent.mkdir(parents=True, exist_ok=True)
         Path(report).write_text(pages.markdown(verdicts, pictures, Path(report).parent))
     if table:
-        replace_between(Path(table), TABLE, pages.table(verdicts), "The paper's figures")
+        pages.replace_between(Path(table), TABLE, pages.table(verdicts), "The paper's figures")
     return [path for path in (report, table) if path]

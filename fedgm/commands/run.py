@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from fedgm.cli.starting import quietly
+from fedgm.starting import quietly
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
@@ -12,7 +12,7 @@ from fedgm.cli.starting import quietly
 def command(arguments: tuple[str, ...]) -> None:
     """Run with Hydra's arguments; `fedgm run --help` lists them."""
     quietly()
-    from fedgm.job.main import main
+    from fedgm.running.main import main
 
     sys.argv = ["fedgm run", *arguments]
     main()

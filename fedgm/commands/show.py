@@ -9,7 +9,7 @@ def command(run: str) -> None:
     """Show one RUN: what it was, how it ended, its numbers, its configuration, its files."""
     from rich.console import Console
 
-    from fedgm.runs import table
-    from fedgm.runs.find import one
+    from fedgm.results import table
+    from fedgm.results.find import one
 
     table.show(one(run), Console())

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fedgm.cli.options import as_words, config_dir
+from fedgm.commands._options import as_words, config_dir
 
 if TYPE_CHECKING:
-    from fedgm.grid.sweep import Sweep
+    from fedgm.study.sweep import Sweep
 
 
 def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
@@ -64,7 +64,7 @@ def command(
     """
     from rich.console import Console
 
-    from fedgm.grid import sweep as work
+    from fedgm.study import sweep as work
 
     if write and not best:
         raise click.UsageError("--write goes with --best")
@@ -91,12 +91,13 @@ def command(
 
 def _dry_run(planned: "Sweep", workers: int) -> None:
     """What would be run, and how long it would take."""
-    from fedgm.grid.hours import rounds_left
-    from fedgm.grid.progress import rung_rounds
+    from fedgm.results.summary import DONE
+    from fedgm.study.hours import rounds_left
+    from fedgm.study.sweep_progress import rung_rounds
 
     plan = planned.plan
     jobs = len(plan.jobs)
-    done = sum(planned.results.state(job) in ("finished", "diverged") for job in plan.jobs)
+    done = sum(planned.results.state(job) in DONE for job in plan.jobs)
     points = f"{len(plan.file.points)} points x {len(plan.seeds)} seeds"
     click.echo(f"{plan.file.name}: {points} = {jobs} runs, {done} done")
     click.echo(f"rounds:  {plan.jobs[0].rounds} each, profile {plan.profile}, experiment {plan.experiment}")

@@ -1,5 +1,9 @@
 """Send stored runs to W&B later."""
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
 import click
 
 
@@ -14,9 +18,9 @@ def command(words: tuple[str, ...], conditions: tuple[str, ...], project: str | 
     """
     from fedgm.config.trust import trusted_words
     from fedgm.errors import FedGMError, RefusedError
-    from fedgm.runs.find import find, matching
-    from fedgm.runs.sync import send
-    from fedgm.track.wandb_run import resolve_mode
+    from fedgm.results.choose import matching
+    from fedgm.results.find import find
+    from fedgm.running.wandb_run import resolve_mode
 
     trust = trusted_words(words)
     places = [word for word in words if not word.startswith("trust=")] or ["outputs"]
@@ -40,3 +44,25 @@ def command(words: tuple[str, ...], conditions: tuple[str, ...], project: str | 
         click.echo(f"{label}: sent")
     if refused:
         raise RefusedError(f"{refused} of {len(folders)} runs were not sent, for the reasons above")
+
+
+def send(folder: Path, project: str | None = None, trust: Sequence[str] = ()) -> bool:
+    """Replay one run's rows under its own id; False where the server could not be reached."""
+    from omegaconf import OmegaConf
+
+    from fedgm import config
+    from fedgm.results import rows, summary
+    from fedgm.running.wandb_run import WandbRecord
+
+    config.register()
+    cfg = config.stored(folder, trust)
+    track = config.validate(cfg).track
+    track.mode, track.project = "online", project or track.project
+    known = summary.read(folder)
+    values: Any = OmegaConf.to_container(cfg, resolve=True)
+    record = WandbRecord(track, folder, f"{known['hash'][:16]}-{known['seed']}", values)
+    reached = record.run is not None and not record.run.offline
+    for row in rows.read(folder / "metrics.jsonl"):
+        record.log(row)
+    record.finish(known, failed=False)
+    return reached

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from fedgm.cli.starting import quietly, ready
 from fedgm.errors import RefusedError
+from fedgm.starting import quietly, ready
 
 if TYPE_CHECKING:  # at run time only once the command runs: --help must not wait for torch
     from fedgm.config import RunConfig
     from fedgm.theory import Problem
-    from fedgm.theory.hessian import Tell
+    from fedgm.theory.estimate import Tell
 
 
 @click.command()
@@ -55,7 +55,7 @@ def command(
     from rich.console import Console
 
     from fedgm.config import compose, validate
-    from fedgm.diagnosis.setting import covered_setting, reports
+    from fedgm.running.diagnosis import covered_setting, reports
     from fedgm.theory import render
 
     ready()
@@ -90,26 +90,27 @@ def _stored(folder: Path, words: tuple[str, ...]) -> "RunConfig":
 
 def _measured(console: Any, config: "RunConfig", folder: Path, clients: int) -> "Problem":
     """Constants measured at a run's final model."""
-    from fedgm.diagnosis.constants import estimate_run
-    from fedgm.track import summary
+    from fedgm.results import summary
+    from fedgm.running.diagnosis import estimate_run
 
     with _progress(console) as tell:
-        found, measured = estimate_run(config, folder, clients, tell)
+        estimate, measured = estimate_run(config, folder, clients, tell)
     start = (summary.read(folder).get("initial") or {}).get("train/loss")
     if start is None:
         raise RefusedError(
             f"--estimate {folder}: summary.json is damaged, or does not know the loss of x_0. "
             "Allowed: the folder of a finished run. Try its command again with rerun=true"
         )
+    curvature, spread = estimate.curvature, estimate.spread
     console.print(
-        f"Measured at the final model, on {measured} clients: L = {found.curvature.L:.3g} "
-        f"(power iteration: {found.curvature.iterations} steps, residual {found.curvature.residual:.1e}), "
-        f"sigma_l = {found.spread.sigma_l:.3g}, sigma_g = {found.spread.sigma_g:.3g} "
-        f"(the largest of a client: {found.spread.sigma_max:.3g}), "
+        f"Measured at the final model, on {measured} clients: L = {curvature.L:.3g} "
+        f"(power iteration: {curvature.iterations} steps, residual {curvature.residual:.1e}), "
+        f"sigma_l = {spread.sigma_l:.3g}, sigma_g = {spread.sigma_g:.3g} "
+        f"(the largest of a client: {spread.sigma_max:.3g}), "
         f"f(x_0) = {start:.3g}; f* taken as 0. Local values: the theorems ask for bounds over all x.",
         highlight=False,
     )
-    return replace(found.problem, f0_minus_fstar=start)
+    return replace(estimate.problem, f0_minus_fstar=start)
 
 
 @contextmanager

@@ -26,15 +26,17 @@ def command(run: Path, trust: tuple[str, ...], rounds: int, out: Path | None) ->
     from fedgm.config import reopened
     from fedgm.config.trust import trusted_words
     from fedgm.figures.timeline import draw_timeline
-    from fedgm.job.assemble import build_participation, load_federation
     from fedgm.participation.event import Event
+    from fedgm.running.parts import build_parts
 
     if not (run / "config.yaml").exists():
         raise RefusedError(f"{run} is not a run folder: there is no config.yaml. Try outputs/NAME/RUN/seed=0")
     if unknown := [word for word in trust if not word.startswith("trust=")]:
         raise RefusedError(f"{' '.join(unknown)} is not understood. Allowed: trust=[PACKAGE]")
     config = reopened(run, trusted_words(trust))
-    scheme = build_participation(config, load_federation(config))
+    parts = build_parts(config)
+    parts.load(config)
+    scheme = parts.participation
     if not isinstance(scheme, Event):
         name = config.participation["name"]
         raise RefusedError(f"participation={name} has no clock. Try event, sync, fedbuff, fedasync, anarchic")

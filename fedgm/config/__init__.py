@@ -1,7 +1,7 @@
 """A run's configuration: its schema, its parts by ``_target_``, and which of them a stored run may build."""
 
-from fedgm.config.composing import compose, conf_dir, refusal, register, stored, validate
-from fedgm.config.reopening import reopened
+from fedgm.config.composing import compose, refusal, register, reopened, require_sound, stored, validate
+from fedgm.config.options import conf_dir
 from fedgm.config.schema import RunConfig, TrackConfig
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "refusal",
     "register",
     "reopened",
+    "require_sound",
     "stored",
     "validate",
 ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
@@ -10,18 +10,13 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from fedgm.config.checks import require_possible, require_shape
+from fedgm.config.options import NAMED_BY, conf_dir, present_target
 from fedgm.config.refusals import ERRORS, explained, require_known_keys
 from fedgm.config.schema import RunConfig
-from fedgm.config.trust import read_stored
+from fedgm.config.trust import TRUSTED, is_in, read_stored, require_trusted
 from fedgm.config.winners import winner
 from fedgm.errors import ConfigError, RefusedError
-
-
-def conf_dir() -> Path:
-    """Where the yaml files are: inside an installed package, beside it in a checkout."""
-    package = Path(__file__).parents[1]
-    inside = package / "conf"
-    return inside if inside.is_dir() else package.parent / "conf"
 
 
 def register() -> None:
@@ -53,10 +48,38 @@ def _compose(overrides: Sequence[str]) -> DictConfig:
 def stored(folder: Path, trust: Sequence[str] = ()) -> DictConfig:
     """The configuration that a run folder keeps, with its types; it builds what ``trust.py`` admits."""
     path = folder / "config.yaml"
+    values = _with_present_targets(read_stored(path))
+    require_trusted(values, "", trust)
     try:
-        return cast(DictConfig, OmegaConf.merge(OmegaConf.structured(RunConfig), read_stored(path, trust)))
+        return cast(DictConfig, OmegaConf.merge(OmegaConf.structured(RunConfig), values))
     except OmegaConfBaseException as error:
         raise RefusedError(f"{path} is damaged ({str(error).splitlines()[0]})") from None
+
+
+def reopened(folder: Path, trust: Sequence[str] = ()) -> RunConfig:
+    """The typed configuration of a stored run, refused for what a command line would be refused for."""
+    register()
+    return require_sound(stored(folder, trust))
+
+
+def _with_present_targets(values: dict[str, Any]) -> dict[str, Any]:
+    """An older configuration, with the ``_target_`` that each part of ours has today, found by its name."""
+    trainer = values.get("trainer")
+    if isinstance(trainer, dict):
+        values = {**values, "trainer": {key: value for key, value in trainer.items() if key != "devices"}}
+    for key, name in NAMED_BY.items():
+        node, option = _select(values, key), _select(values, name)
+        target = str(_select(node, "_target_"))
+        if isinstance(option, str) and target.startswith("fedgm.") and is_in(target, TRUSTED):
+            node["_target_"] = present_target(key, option) or target
+    return values
+
+
+def _select(values: Any, key: str) -> Any:
+    """The value at a dotted key, or None."""
+    for part in key.split("."):
+        values = values.get(part) if isinstance(values, dict) else None
+    return values
 
 
 def validate(cfg: DictConfig) -> RunConfig:
@@ -67,3 +90,11 @@ def validate(cfg: DictConfig) -> RunConfig:
     except OmegaConfBaseException as error:
         key, reason = str(error.full_key or "configuration"), str(error).splitlines()[0]
         raise ConfigError(key, "(unreadable)", reason, f"another {key}") from None
+
+
+def require_sound(cfg: DictConfig) -> RunConfig:
+    """The typed configuration: schema first, then shapes, then sizes that this machine can hold."""
+    config = validate(cfg)
+    require_shape(config)
+    require_possible(config)
+    return config

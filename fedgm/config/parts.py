@@ -6,14 +6,11 @@ So a new rule, model or schedule is one file and one yaml; its type hints are it
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
 from hydra.utils import get_object, instantiate
 
-from fedgm.config.moved import NOW
-from fedgm.config.protocols import lacks, promised
-from fedgm.config.refusals import near
-from fedgm.errors import ClashError, ConfigError
+from fedgm.errors import ClashError, ConfigError, near
 
 NOT_PARAMETERS = ("name", "version", "channels_last")  # of the group, unless the target names them itself
 
@@ -82,7 +79,7 @@ def check_part(node: Mapping[str, Any], key: str, given: set[str] | None = None)
             continue
         where = f"{key}.{name}"
         if name not in names and not open_ended:
-            meant = near(name, names)
+            meant = near(name, names, cutoff=0.75)
             hint = f"{key}.{meant}={value}" if meant else f"~{where}"
             raise ClashError(where, value, f"{target} takes {', '.join(names)}", hint)
         if name in hints and not fits(value, hints[name]):
@@ -113,8 +110,8 @@ def target_of(node: Mapping[str, Any], key: str) -> Callable[..., Any]:
         return get_object(str(name))
     except Exception as error:
         reason = str(error).splitlines()[0]
-        hint = f"{key}._target_={NOW[str(name)]}" if str(name) in NOW else "the full dotted path"
-        raise ConfigError(f"{key}._target_", name, f"an importable name ({reason})", hint) from None
+        allowed = f"an importable name ({reason})"
+        raise ConfigError(f"{key}._target_", name, allowed, "the full dotted path") from None
 
 
 def _target(node: Mapping[str, Any], key: str) -> tuple[str, inspect.Signature, dict[str, Any]]:
@@ -177,3 +174,45 @@ def _example(hint: Any) -> str:
     if isinstance(origin, type) and issubclass(origin, Sequence):
         return "[" + _example(args[0]) + "]"
     return {float: "0.9", int: "1", bool: "true", str: "name"}.get(hint, "...")
+
+
+def promised(target: Any) -> Any:
+    """What calling the target makes: the class itself, or a function's return type; Any if it says nothing.
+
+    So a function that does something else (and returns None) is refused before it is called.
+    """
+    if inspect.isclass(target):
+        return target
+    try:
+        said = get_type_hints(target).get("return", Any)
+        return said if inspect.isclass(said) or get_origin(said) is not None else Any
+    except Exception:  # names that exist for type checkers alone
+        said = getattr(target, "__annotations__", {}).get("return", Any)
+        own = str(getattr(target, "__module__", "")).startswith("fedgm.")  # whose parts are all readable
+        return NoneType if said in (None, "None") else object if own else Any
+
+
+def lacks(found: Any, kind: type) -> str:
+    """What a class or a thing lacks to be of a kind, in words; empty where nothing is missing."""
+    if found is Any:
+        return ""
+    if get_origin(found) in (Union, UnionType):
+        return next((text for part in get_args(found) if (text := lacks(part, kind))), "")
+    found = get_origin(found) or found
+    own = found if inspect.isclass(found) else type(found)
+    if not getattr(kind, "_is_protocol", False):
+        return "" if issubclass(own, kind) else f"{own.__name__} is no subclass of it"
+    have = {name for base in own.__mro__ for name in getattr(base, "__annotations__", {})}
+    names = _methods(kind) if inspect.isclass(found) else _methods(kind) | _fields(kind)
+    missing = sorted(name for name in names if not hasattr(found, name) and name not in have)
+    return f"{own.__name__} has no {', '.join(missing)}" if missing else ""
+
+
+def _methods(kind: type) -> set[str]:
+    """Methods and properties, which a class has before there is an instance."""
+    bases = [base for base in kind.__mro__ if base not in (object, Protocol)]
+    return {name for base in bases for name in vars(base) if not name.startswith("_")}
+
+
+def _fields(kind: type) -> set[str]:
+    return {name for base in kind.__mro__ for name in getattr(base, "__annotations__", {}) if name[0] != "_"}

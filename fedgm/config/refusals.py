@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
-from difflib import get_close_matches
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -11,23 +10,13 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException, ValidationError
 
-from fedgm.errors import ConfigError
+from fedgm.errors import ConfigError, near
 
 # What composing a command line can raise. The last three: Hydra checks some words no further.
 ERRORS = (HydraException, OmegaConfBaseException, ValueError, TypeError, AttributeError)
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word", list: "a list [...]"}
 EXAMPLES = {int: "1", float: "0.5", bool: "true", str: "name", list: "[]"}
 Compose = Callable[[Sequence[str]], DictConfig]
-
-
-def near(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant: the closest whole key, or one whose last word is alike."""
-    names = list(dict.fromkeys(known))
-    if found := get_close_matches(name, names, n=1, cutoff=0.75):
-        return found[0]
-    last = {key.rpartition(".")[2]: key for key in reversed(names)}
-    found = get_close_matches(name.rpartition(".")[2], last, n=1, cutoff=0.75)
-    return last[found[0]] if found else None
 
 
 def explained(error: Exception, words: Sequence[str], schema: type, compose: Compose) -> ConfigError:
@@ -73,7 +62,7 @@ def unknown_key(key: str, value: object, known: Iterable[str]) -> ConfigError:
     siblings = {start + name.removeprefix(start).split(".")[0] for name in names if name.startswith(start)}
     same = [name for name in names if name.rpartition(".")[2] == key and not name.startswith("paper_")]
     others = [name for name in names if name != parent]
-    meant = next(iter(same), None) or near(key, sorted(siblings)) or near(key, others)
+    meant = next(iter(same), None) or near(key, sorted(siblings), 0.75) or near(key, others, 0.75)
     inside = f"a key of {parent}" if parent else "a key of the configuration"
     listed = ", ".join(sorted(name.removeprefix(start) for name in siblings))
     hint = f"{meant}={value}" if meant else "--cfg job, which prints all keys"
@@ -174,7 +163,7 @@ def _no_option(error: MissingConfigException, word: str) -> ConfigError:
     """A group without such an option: those that there are, and the near one."""
     group, _, option = str(error.missing_cfg_file).rpartition("/")
     options = [str(name) for name in error.options or []]
-    meant = near(option, options) or (options[0] if options else None)
+    meant = near(option, options, 0.75) or (options[0] if options else None)
     sign = "+" if word.startswith("+") else ""
     allowed = f"one of {', '.join(options)}" if options else f"one option of {group}"
     return ConfigError(f"{sign}{group}", option, allowed, f"{sign}{group}={meant or 'NAME'}")

@@ -7,14 +7,38 @@ Parts that are chosen by ``_target_`` (algorithm, schedule, model ...) have no s
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 from omegaconf import MISSING
 
-from fedgm.config.ranges import at_least, named, one_of, positive
+from fedgm.config.options import options
 from fedgm.errors import require
 
 PARTS = ("algorithm", "schedule", "participation", "client", "upload", "task", "callbacks", "model")
+
+
+def one_of(key: str, value: str, *allowed: str) -> None:
+    """Range check of a choice."""
+    require(value in allowed, key, value, " or ".join(allowed), f"{key}={allowed[0]}")
+
+
+def at_least(key: str, value: float | None, low: float, example: object) -> None:
+    """Range check of a finite number."""
+    ok = value is None or low <= value < inf
+    require(ok, key, value, f"a number of at least {low}", f"{key}={example}")
+
+
+def positive(key: str, value: float | None, example: object) -> None:
+    """Range check of a finite number above zero."""
+    require(value is None or 0 < value < inf, key, value, "a positive number", f"{key}={example}")
+
+
+def named(key: str, part: object) -> None:
+    """A part's name is text: folders, summaries and pictures show it."""
+    if isinstance(part, Mapping):
+        name = cast(Mapping[str, Any], part).get("name", key)
+        ok = isinstance(name, str) and name.isprintable() and name.strip() != ""
+        require(ok, key, name, "text", f"{key}=mine")
 
 
 @dataclass
@@ -113,7 +137,7 @@ class DataConfig:
     name: str = MISSING
     alpha: float = inf
     seed: int = MISSING
-    partition: str = "dirichlet"
+    partition: Any = "dirichlet"  # an option of conf/data/partition, or keys with a _target_
     client_samples: int | None = None
     min_samples: int = 1
     train_samples: int | None = None
@@ -129,8 +153,11 @@ class DataConfig:
     def __post_init__(self) -> None:
         allowed = "0 (one class per client), a positive number, or inf (IID)"
         require(self.alpha >= 0, "data.alpha", self.alpha, allowed, "data.alpha=0.5")
-        partitions = ("dirichlet", "virtual", "shards", "classes", "quantity", "capped")
-        one_of("data.partition", self.partition, *partitions)
+        words = options("data/partition")
+        is_part = isinstance(self.partition, Mapping) and "_target_" in self.partition
+        allowed = f"{' or '.join(words)}, or keys with a _target_"
+        ok = is_part or self.partition in words
+        require(ok, "data.partition", self.partition, allowed, "data.partition=dirichlet")
         at_least("data.shards", self.shards, 1, 2)
         at_least("data.classes_per_client", self.classes_per_client, 1, 2)
         one_of("data.augment", self.augment, "none", "flip", "crop_flip")
@@ -207,7 +234,7 @@ class RunConfig:
     paper_delay: int = MISSING
     winners: str | None = None
     best: Any = field(default_factory=dict[str, Any])
-    figure: Any = None  # fedgm/paper/figure.py reads it
+    figure: Any = None  # fedgm/study/figure.py reads it
     output_dir: str = MISSING
     rerun: bool = MISSING
     stop_after: int | None = None
@@ -215,11 +242,11 @@ class RunConfig:
     schedule: Any = MISSING
     participation: Any = MISSING
     client: Any = MISSING
-    upload: Any = field(default_factory=lambda: {"name": "plain", "_target_": "fedgm.upload.plain.Plain"})
+    upload: Any = field(default_factory=lambda: {"name": "plain", "_target_": "fedgm.upload.message.Plain"})
     task: Any = field(
         default_factory=lambda: {
             "name": "classification",
-            "_target_": "fedgm.tasks.classification.Classification",
+            "_target_": "fedgm.tasks.cross_entropy.Classification",
         }
     )
     callbacks: Any = field(default_factory=lambda: {"name": "none"})

@@ -14,7 +14,6 @@ from hydra.utils import get_object
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fedgm.config.moved import with_present_targets, without_retired_keys
 from fedgm.errors import ConfigError, RefusedError
 
 # Packages whose own classes and functions may be built. Of fedgm those where parts are: fedgm.api.run would
@@ -23,12 +22,12 @@ TRUSTED = (
     "fedgm.server", "fedgm.schedule", "fedgm.schedules", "fedgm.participation", "fedgm.client",
     "fedgm.upload", "fedgm.tasks", "fedgm.models", "fedgm.data", "torch.optim", "torch.nn",
     "torchvision.models", "pytorch_lightning.callbacks", "pytorch_lightning.loggers",
-    "fedgm.track.mlflow",
+    "fedgm.running.mlflow",
 )  # fmt: skip
 # Where a part is built, and compared with its protocol before it is called. Elsewhere a target would be built
 # without: there only what trust= admits.
 PLACES = re.compile(
-    r"(algorithm|schedule|participation(\.sampler)?|client|upload|task|model|data\.source|"
+    r"(algorithm|schedule|participation(\.sampler)?|client|upload|task|model|data\.(source|partition)|"
     r"(local\.optimizers|callbacks|track\.loggers)\.[^.\[\]]+)\._target_"
 )
 LARGEST = 2**20  # bytes of a config.yaml; ours have a few thousand
@@ -50,7 +49,7 @@ def trusted_words(words: Iterable[str]) -> tuple[str, ...]:
 def text_of(path: Path) -> str:
     """The text of a config.yaml; a ValueError for one that would take more memory than it looks."""
     if not path.is_file():  # a pipe would never end
-        raise ValueError("it is no file")
+        raise ValueError("it is not a file")
     if path.stat().st_size > LARGEST:
         raise ValueError(f"it has more than {LARGEST} bytes")
     text = path.read_text()
@@ -59,8 +58,8 @@ def text_of(path: Path) -> str:
     return text
 
 
-def read_stored(path: Path, trust: Sequence[str] = ()) -> dict[str, Any]:
-    """A run folder's config.yaml as plain values, every ``_target_`` in it admitted."""
+def read_stored(path: Path) -> dict[str, Any]:
+    """A run folder's config.yaml as plain values; nothing may be built before ``require_trusted``."""
     try:
         values: Any = OmegaConf.to_container(OmegaConf.create(text_of(path)))
     except (OSError, ValueError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
@@ -71,8 +70,6 @@ def read_stored(path: Path, trust: Sequence[str] = ()) -> dict[str, Any]:
         ) from None
     if not isinstance(values, dict) or not values:
         raise RefusedError(f"{path} is damaged (it has no keys). Allowed: the config.yaml of a run")
-    values = without_retired_keys(with_present_targets(values))
-    require_trusted(values, "", trust)
     return values
 
 
@@ -99,7 +96,7 @@ def require_trusted(node: Any, key: str, trust: Sequence[str] = ()) -> None:
 
 def _require_target(key: str, name: Any, packages: Sequence[str]) -> None:
     """First the path, before anything is imported; then where the thing behind it was defined."""
-    if not isinstance(name, str) or not _is_in(name, packages):
+    if not isinstance(name, str) or not is_in(name, packages):
         raise _refusal(key, name)
     try:
         found = get_object(name)
@@ -107,11 +104,12 @@ def _require_target(key: str, name: Any, packages: Sequence[str]) -> None:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConfigError(key, name, f"an importable name ({reason})", "the full dotted path") from None
     plain = (inspect.isclass(found) or inspect.isfunction(found)) and "." not in found.__qualname__
-    if not plain or not _is_in(f"{found.__module__}.", packages):
+    if not plain or not is_in(f"{found.__module__}.", packages):
         raise _refusal(key, name)
 
 
-def _is_in(name: str, packages: Sequence[str]) -> bool:
+def is_in(name: str, packages: Sequence[str]) -> bool:
+    """Whether a dotted name is below one of the packages."""
     return any(name.startswith(f"{package}.") for package in packages)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedgm.track.rows import Row
+from fedgm.results.rows import Row
 
 Encoded = str | list[float | None]  # base64, [constant] or [first, step]
 ALWAYS = ("test/", "train/", "total/")

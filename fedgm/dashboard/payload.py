@@ -5,11 +5,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 from fedgm.dashboard import columns
-from fedgm.dashboard.collect import Collection, PageRun
-from fedgm.track.rows import Row
+from fedgm.dashboard.collect import Collection
+from fedgm.results.rows import Row
+from fedgm.results.run import Run
 
 MOST_POINTS = 1_000_000  # evaluations on a page: beyond, runs are thinned
 MOST_VALUES = 4_000_000  # numbers on a page: beyond, only measured columns are kept
@@ -18,7 +20,8 @@ SHOWN_FACTS = (
     "seed", "name", "algorithm", "schedule", "participation", "profile", "model", "data", "status", "reason",
     "rounds", "rounds_done", "seconds", "local_steps", "commit",
 )  # fmt: skip
-Link = Callable[[PageRun], str | None]
+FILES = ("summary.json", "config.yaml", "metrics.jsonl", "curves.png", "timeline.png", "model.safetensors")
+Link = Callable[[Run], str | None]
 
 
 def build(
@@ -40,7 +43,7 @@ def build(
     empty = sum(not rows for rows in tables)
     if empty:
         notes.append(f"{empty} runs have no evaluation yet: they are in the table, not in the curves")
-    shared = _shared([run.record.config for run in found.runs])
+    shared = _shared([run.config for run in found.runs])
     runs = [
         _run(run, rows, shared, link(run), everything) for run, rows in zip(found.runs, tables, strict=True)
     ]
@@ -54,12 +57,12 @@ def build(
     }
 
 
-def _metrics(runs: Sequence[PageRun]) -> dict[str, dict[str, Any]]:
+def _metrics(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     """How each metric is shown, by name: as the first run that describes it does."""
     found: dict[str, dict[str, Any]] = {}
     for run in runs:
         try:
-            metrics = run.record.board.metrics
+            metrics = run.board.metrics
         except (TypeError, ValueError, KeyError, AttributeError):  # a summary from anybody
             continue
         for metric in metrics:
@@ -73,35 +76,58 @@ def _metrics(runs: Sequence[PageRun]) -> dict[str, dict[str, Any]]:
 
 
 def _run(
-    run: PageRun, rows: list[Row], shared: dict[str, Any], link: str | None, everything: bool
+    run: Run, rows: list[Row], shared: dict[str, Any], link: str | None, everything: bool
 ) -> dict[str, Any]:
-    facts, config = run.record.facts, _config(run.record.config)
+    facts, config = run.facts, _config(run.config)
+    names = columns.names(rows, everything)
     differs = {key: value for key, value in config.items() if key not in shared or shared[key] != value}
     return {
         **{key: _plain(facts.get(key)) for key in SHOWN_FACTS},
-        "hash": facts["hash"][:8],
+        "hash": run.key[0][:8],
         "seconds": _seconds(facts.get("seconds"), rows),
         "ends": _stage_ends(facts.get("stages")),
         "config": differs,
         "without": sorted(key for key in shared if key not in config),
         "points": len(rows),
-        "columns": {
-            key: columns.encode([row.get(key) for row in rows]) for key in columns.names(rows, everything)
-        },
-        "staleness": run.staleness,
+        "columns": {key: columns.encode([row.get(key) for row in rows]) for key in names},
+        "scores": {key: _plain(run.score(key)) for key in names},
+        "staleness": _histogram(run.rows or run.evaluations),
         "link": link,
-        "files": run.files if link is not None else [],
+        "files": files(run.folder) if link is not None else [],
     }
 
 
-def _with_start(run: PageRun) -> list[Row]:
+def files(folder: Path | None) -> list[str]:
+    """What the page offers of a run's folder."""
+    return [name for name in FILES if folder is not None and (folder / name).exists()]
+
+
+def _with_start(run: Run) -> list[Row]:
     """Evaluations, with the model before the first round where it was measured."""
-    initial = run.record.facts.get("initial")
-    if not isinstance(initial, dict) or not run.evaluations:
-        return run.evaluations
-    first = run.evaluations[0]
+    initial, evaluations = run.facts.get("initial"), _with_seconds(run)
+    if not isinstance(initial, dict) or not evaluations:
+        return evaluations
+    first = evaluations[0]
     totals = {key: 0 for key in first if key.startswith("total/") or key == "clock/time"}
-    return [{**dict.fromkeys(first), **totals, **initial, "round": 0}, *run.evaluations]
+    return [{**dict.fromkeys(first), **totals, **initial, "round": 0}, *evaluations]
+
+
+def _with_seconds(run: Run) -> list[Row]:
+    """Evaluations with the wall time until then, where every row has one."""
+    seconds, at = 0.0, dict[Any, float]()
+    for row in run.rows:
+        if row.get("time/round") is None:
+            return run.evaluations
+        seconds += float(row["time/round"] or 0) + float(row.get("time/eval") or 0)
+        at[row["round"]] = seconds
+    return [{**row, "total/seconds": at[row["round"]]} for row in run.evaluations] if at else run.evaluations
+
+
+def _histogram(rows: list[Row]) -> list[tuple[float, int]]:
+    """How many rounds had which mean staleness; nothing where no model was ever stale."""
+    values = [row.get("cohort/staleness") for row in rows]
+    counts = Counter(round(float(value), 2) for value in values if value is not None)
+    return sorted(counts.items()) if any(value > 0 for value in counts) else []
 
 
 def _seconds(stated: Any, rows: list[Row]) -> float | None:

@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fedgm.dashboard import page, payload
-from fedgm.dashboard.collect import Collection, Collector, PageRun
+from fedgm.dashboard import payload, render
+from fedgm.dashboard.collect import Collection, Collector
+from fedgm.results.run import Run
 
 ADDRESS = "127.0.0.1"
 Splits = tuple[Sequence[dict[str, Any]], Sequence[str]]  # tables, and notes on what is missing
 
 
-def run_key(run: PageRun) -> str:
+def run_key(run: Run) -> str:
     """How a served run is addressed."""
-    return f"{run.record.facts['hash'][:16]}-{run.record.facts['seed']}"
+    return f"{run.facts['hash'][:16]}-{run.facts['seed']}"
 
 
 class PayloadSource:
@@ -27,7 +28,7 @@ class PayloadSource:
 
     def __init__(self, collector: Collector, title: str, splits: Splits = ((), ())) -> None:
         self.collector, self.title, self.splits = collector, title, splits
-        self.folders: dict[str, PageRun] = {}
+        self.folders: dict[str, Run] = {}
         self.port = 0  # known once the server listens
         self._lock = threading.Lock()
         self._found: Collection | None = None
@@ -41,7 +42,7 @@ class PayloadSource:
             # Runs that were not read again are the same objects; keeping them keeps their ids theirs.
             state = ([id(run) for run in found.runs], found.left_out)
             if state != self._state:
-                self.folders = {run_key(run): run for run in found.runs if run.record.folder is not None}
+                self.folders = {run_key(run): run for run in found.runs if run.folder is not None}
                 self._payload = payload.build(found, self.title, _link, *self.splits)
                 self._state, self._found = state, found
             return self._payload
@@ -49,13 +50,13 @@ class PayloadSource:
     def file(self, key: str, name: str) -> Path | None:
         """A file of a run that is on the page; nothing else can be asked for."""
         run = self.folders.get(key)
-        if run is None or run.record.folder is None or name not in run.files:
+        if run is None or run.folder is None or name not in payload.files(run.folder):
             return None
-        return run.record.folder / name
+        return run.folder / name
 
 
-def _link(run: PageRun) -> str | None:
-    return f"runs/{run_key(run)}/" if run.record.folder is not None else None
+def _link(run: Run) -> str | None:
+    return f"runs/{run_key(run)}/" if run.folder is not None else None
 
 
 def make_server(source: PayloadSource, port: int) -> ThreadingHTTPServer:
@@ -79,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(HTTPStatus.FORBIDDEN, b"this page is for this machine alone\n", "text/plain")
         path = unquote(urlsplit(self.path).path)
         if path == "/":
-            text = page.render(self.shared.payload(), live=True)
+            text = render.render(self.shared.payload(), live=True)
             return self._send(HTTPStatus.OK, text.encode(), "text/html; charset=utf-8")
         if path == "/data.json":
             return self._send_data()
@@ -91,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.headers.get("Host") in (f"{ADDRESS}:{port}", f"localhost:{port}")
 
     def _send_data(self) -> None:
-        body = page.dumps(self.shared.payload()).encode()
+        body = render.dumps(self.shared.payload()).encode()
         tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
         if self.headers.get("If-None-Match") == tag:
             return self._send(HTTPStatus.NOT_MODIFIED, b"", "application/json", tag)

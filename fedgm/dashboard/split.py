@@ -7,7 +7,7 @@ from typing import Any
 
 from fedgm.dashboard.collect import Collection
 from fedgm.errors import RefusedError
-from fedgm.track.record import RunRecord
+from fedgm.results.run import Run
 
 SHOWN = 60  # clients drawn one by one
 MOST = 6  # splits on a page
@@ -15,10 +15,10 @@ MOST = 6  # splits on a page
 
 def splits(found: Collection, trust: Sequence[str] = ()) -> tuple[list[dict[str, Any]], list[str]]:
     """A table of class counts for each split that the runs have, and what could not be drawn."""
-    runs: dict[str, list[RunRecord]] = {}
+    runs: dict[str, list[Run]] = {}
     for run in found.runs:
-        if run.record.folder is not None and run.record.config:
-            runs.setdefault(_key(run.record), []).append(run.record)
+        if run.folder is not None and run.config:
+            runs.setdefault(_key(run), []).append(run)
     tables: list[dict[str, Any]] = []
     notes = [f"{len(runs) - MOST} more splits of data over clients"] if len(runs) > MOST else []
     for members in list(runs.values())[:MOST]:
@@ -30,7 +30,7 @@ def splits(found: Collection, trust: Sequence[str] = ()) -> tuple[list[dict[str,
     return tables, notes
 
 
-def _key(run: RunRecord) -> str:
+def _key(run: Run) -> str:
     """What a split depends on."""
     parts = {key: value for key, value in run.config.items() if key.startswith(("data.", "clients.count"))}
     return json.dumps(parts, sort_keys=True, default=str)
@@ -41,10 +41,10 @@ def _table(folder: Path, trust: Sequence[str]) -> dict[str, Any]:
     from fedgm.config import reopened
     from fedgm.data.federation import Federation
     from fedgm.data.partition import label_counts
-    from fedgm.job.assemble import load_federation
+    from fedgm.running.parts import load_clients
 
     config = reopened(folder, trust)
-    clients = load_federation(config)
+    clients = load_clients(config)
     if not isinstance(clients, Federation):
         raise RefusedError(f"data={config.data.name} has no labels to draw")
     d, images = config.data, clients.images

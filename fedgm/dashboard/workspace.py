@@ -6,8 +6,8 @@ from typing import Any
 
 from fedgm.dashboard.collect import Collection
 from fedgm.errors import FedGMError, RefusedError
+from fedgm.running.wandb_key import has_key
 from fedgm.tasks.metric import scoreboard
-from fedgm.track.wandb_key import has_key
 
 NAME = "FedAvg, FedAvgM, FedGM"
 MOST_KEYS = 8
@@ -68,7 +68,7 @@ def swept(found: Collection) -> list[str]:
     starts = ("algorithm.", "schedule.", "participation.", "data.", "local.")
     values: dict[str, set[str]] = {}
     for run in found.runs:
-        for key, value in run.record.config.items():
+        for key, value in run.config.items():
             if key.startswith(starts) and not key.endswith(("_target_", ".seed")):
                 values.setdefault(key, set()).add(repr(value))
     varying = sorted(key for key, seen in values.items() if len(seen) > 1)

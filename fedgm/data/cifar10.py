@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from fedgm.data import cifar10_sources as sources
-from fedgm.data.cache import Progress, Unavailable, alone, cache_folder, scratch_folder, silent
 from fedgm.data.cifar10_sources import Arrays, Bytes
 from fedgm.data.dataset import Dataset
+from fedgm.data.fetching import Progress, Unavailable, alone, cache_folder, scratch_folder, silent
 from fedgm.errors import DataError, require
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from fedgm.data.cache import Progress, Unavailable
+from fedgm.data.fetching import Progress, Unavailable
 from fedgm.errors import DataError
 
 Bytes = NDArray[np.uint8]

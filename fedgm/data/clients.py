@@ -1,10 +1,18 @@
-"""What the loop asks of federated data; images, text and a list of torch datasets all answer it."""
+"""What the loop asks of federated data, and a list of torch datasets that answers it."""
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from fedgm.draws import generator
+from fedgm.errors import require, require_fits
 
 if TYPE_CHECKING:
     import torch
+    from torch.utils.data import Dataset
 
     from fedgm.config import RunConfig
 
@@ -69,3 +77,99 @@ def bring(data: ClientData, device: "torch.device") -> None:
 def local_steps(data: ClientData, client: int, amount: int, unit: str) -> int:
     """K_i: local steps of a client that trains for ``amount`` epochs or steps."""
     return amount if unit == "steps" else amount * data.epoch(client)
+
+
+class DatasetClients:
+    """One map-style dataset a client, shuffled in every pass by (seed, round, client)."""
+
+    def __init__(self, datasets: "Sequence[Dataset[Any]]", batch_size: int, seed: int) -> None:
+        from torch.utils.data import IterableDataset
+
+        allowed = "a list of at least one dataset, each with a length above 0"
+        sized = all(not isinstance(d, IterableDataset) and hasattr(d, "__len__") for d in datasets)
+        sizes: list[int] = [len(d) for d in datasets] if sized else []  # pyright: ignore[reportArgumentType]
+        require(
+            bool(sizes) and min(sizes) > 0, "clients", sizes or "(no length)", allowed, "map-style datasets"
+        )
+        require(batch_size >= 1, "batch_size", batch_size, "at least 1", "batch_size=32")
+        self.datasets, self.sizes, self.batch_size, self.seed = datasets, sizes, batch_size, seed
+
+    @property
+    def count(self) -> int:
+        """Number of clients."""
+        return len(self.datasets)
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """The module is the user's own: it is told nothing."""
+        return {}
+
+    def size(self, client: int) -> int:
+        """Number of samples of one client."""
+        return self.sizes[client]
+
+    def epoch(self, client: int) -> int:
+        """Local steps of one pass, the last partial batch counted."""
+        return math.ceil(self.sizes[client] / self.batch_size)
+
+    def batches(self, client: int, t: int, steps: int) -> Iterator[Any]:
+        """Collated as a DataLoader would."""
+        from torch.utils.data import default_collate
+
+        for chosen in islice(self._shuffled(client, t), steps):
+            yield default_collate([self.datasets[client][i] for i in chosen])
+
+    def evaluations(self) -> dict[str, Evaluation]:
+        """None: ``trainer.fit(module, val_dataloaders=...)`` says what x_t is measured on."""
+        return {}
+
+    def _shuffled(self, client: int, t: int) -> Iterator[list[int]]:
+        rng = generator(self.seed, "shuffle", t, client)
+        while True:
+            order: list[int] = rng.permutation(self.sizes[client]).tolist()
+            for start in range(0, len(order), self.batch_size):
+                yield order[start : start + self.batch_size]
+
+
+def as_clients(clients: "ClientData | Sequence[Dataset[Any]]", batch_size: int, seed: int) -> ClientData:
+    """What the loop reads: clients behind the protocol as they are, datasets wrapped."""
+    if isinstance(clients, Sequence):
+        return DatasetClients(clients, batch_size, seed)
+    return clients
+
+
+@runtime_checkable
+class HasOwnSamples(Protocol):
+    """Client data that can be measured client by client."""
+
+    def own_samples(self, client: int) -> Evaluation:
+        """The client's training samples in a fixed order, never augmented."""
+        ...
+
+
+class ClientEvaluation:
+    """The evaluations of several clients as one; ``groups`` says whose each batch is."""
+
+    def __init__(self, parts: Sequence[Evaluation]) -> None:
+        self._parts = parts
+        self._places = [(group, number) for group, part in enumerate(parts) for number in range(len(part))]
+        self.groups = [group for group, _ in self._places]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def batch(self, number: int) -> Any:
+        """Batch ``number`` of all; no batch holds samples of two clients."""
+        group, number_there = self._places[number]
+        return self._parts[group].batch(number_there)
+
+
+def client_evaluation(data: ClientData, clients: int, seed: int) -> ClientEvaluation:
+    """``clients`` of the clients, drawn once a run, so that a curve compares the same ones."""
+    key, hint = "eval.clients", f"eval.clients={data.count}"
+    require(clients <= data.count, key, clients, f"at most the {data.count} clients of the run", hint)
+    allowed = "0: this data has no `own_samples(client)`"
+    require_fits(isinstance(data, HasOwnSamples), key, str(clients), allowed, "eval.clients=0")
+    assert isinstance(data, HasOwnSamples)
+    chosen = np.sort(generator(seed, "eval-clients").choice(data.count, clients, replace=False))
+    return ClientEvaluation([data.own_samples(int(client)) for client in chosen])

@@ -2,19 +2,20 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from fedgm.config import RunConfig
-from fedgm.data import skew
+from fedgm.config.options import option, options
+from fedgm.config.parts import build
 from fedgm.data.clients import Evaluation
 from fedgm.data.dataset import Dataset, pool, subset
 from fedgm.data.images import Batch, Images
-from fedgm.data.partition import ClientSplit, VirtualPartition, dirichlet
+from fedgm.data.partition import ClientSplit
 from fedgm.draws import generator
 from fedgm.errors import require, require_fits
 
@@ -134,31 +135,14 @@ def from_run(dataset: Dataset, config: RunConfig) -> Federation:
     )
 
 
-class Split(NamedTuple):
-    """What a partition may ask for, named as below ``data`` in the configuration."""
-
-    clients: int
-    alpha: float
-    seed: int
-    min_samples: int
-    client_samples: int | None
-    shards: int
-    classes_per_client: int
-
-
-def _virtual(labels: NDArray[np.int64], s: Split) -> ClientSplit:
-    samples = s.client_samples or max(s.min_samples, len(labels) // s.clients)
-    return VirtualPartition(labels, s.clients, s.alpha, s.seed, samples)
-
-
-PARTITIONS: dict[str, Callable[[NDArray[np.int64], Split], ClientSplit]] = {
-    "dirichlet": lambda labels, s: dirichlet(labels, s.clients, s.alpha, s.seed, s.min_samples),
-    "virtual": _virtual,
-    "shards": lambda labels, s: skew.shards(labels, s.clients, s.shards, s.seed, s.min_samples),
-    "classes": lambda labels, s: skew.classes(labels, s.clients, s.classes_per_client, s.seed, s.min_samples),
-    "quantity": lambda labels, s: skew.quantity(labels, s.clients, s.alpha, s.seed, s.min_samples),
-    "capped": lambda labels, s: skew.capped(labels, s.clients, s.alpha, s.seed, s.min_samples),
-}
+def partition_of(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The part that ``data.partition`` names, a word or keys with a ``_target_``, with all its parameters."""
+    chosen: Any = data["partition"]
+    if isinstance(chosen, Mapping):
+        return dict(cast(Mapping[str, Any], chosen))
+    known = options("data/partition")
+    require(chosen in known, "data.partition", chosen, " or ".join(known), "data.partition=dirichlet")
+    return option("data/partition", chosen, {"data": data})
 
 
 def federation(
@@ -168,7 +152,7 @@ def federation(
     alpha: float,
     seed: int,
     min_samples: int = 10,
-    partition: str = "dirichlet",
+    partition: str | Mapping[str, Any] = "dirichlet",
     client_samples: int | None = None,
     shards: int = 2,
     classes_per_client: int = 2,
@@ -178,17 +162,17 @@ def federation(
 ) -> Federation:
     """Split ``dataset`` over ``clients``; ``eval_train_samples`` images (None: all) measure ``train/*``."""
     labels = dataset.train_labels
-    known = partition in PARTITIONS
-    require(known, "data.partition", partition, " or ".join(PARTITIONS), "data.partition=dirichlet")
+    asked = {"alpha": alpha, "shards": shards, "classes_per_client": classes_per_client}
+    part = partition_of({**asked, "partition": partition, "client_samples": client_samples})
     require_fits(
-        client_samples is None or partition == "virtual",
+        client_samples is None or "client_samples" in part,
         "data.client_samples",
         client_samples,
-        f"with data.partition={partition} the split alone decides how many samples a client has",
+        f"with data.partition={part.get('name')} the split alone decides how many samples a client has",
         "data.client_samples=null, or data.partition=virtual",
     )
-    wanted = Split(clients, alpha, seed, min_samples, client_samples, shards, classes_per_client)
-    split = PARTITIONS[partition](labels, wanted)
+    given = {"labels": labels, "clients": clients, "seed": seed, "min_samples": min_samples}
+    split: ClientSplit = build(part, "data.partition", kind=ClientSplit, **given)
     chosen = None
     if eval_train_samples is not None and eval_train_samples < len(labels):
         require(

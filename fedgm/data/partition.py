@@ -1,5 +1,8 @@
 """How samples are shared out to clients; pure numpy, usable from a notebook.
 
+A partition is a function of ``labels``, ``clients``, ``seed``, ``min_samples`` and what its yaml in
+``conf/data/partition`` sets, which returns a :class:`ClientSplit`. More of them: :mod:`fedgm.data.skew`.
+
 ``dirichlet`` splits the whole set, every sample to exactly one client: for each class
 ``p ~ Dirichlet(alpha)`` over the clients (Section 5 of the paper: alpha = 0.5, 100 clients).
 ``VirtualPartition`` serves populations larger than the data: a client's samples are drawn when asked for.
@@ -157,6 +160,19 @@ def dirichlet(
         if best >= 1
         else "a larger data.alpha, more data.train_samples, fewer clients.count, or data.partition=virtual",
     )
+
+
+def virtual(
+    labels: NDArray[np.integer],
+    clients: int,
+    alpha: float,
+    seed: int,
+    min_samples: int,
+    client_samples: int | None = None,
+) -> VirtualPartition:
+    """Clients drawn on demand; without ``client_samples`` each has its share, at least ``min_samples``."""
+    samples = client_samples or max(min_samples, len(labels) // clients)
+    return VirtualPartition(labels, clients, alpha, seed, samples)
 
 
 def label_counts(partition: ClientSplit, labels: NDArray[np.integer], classes: int, clients: int) -> Indices:

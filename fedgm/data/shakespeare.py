@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedgm.data.cache import Progress, Unavailable, alone, cache_folder, scratch_folder, silent
+from fedgm.data.fetching import Progress, Unavailable, alone, cache_folder, scratch_folder, silent
 from fedgm.data.plays import Speech, by_role, script, speeches
+from fedgm.data.text import TextFederation, from_run
 from fedgm.data.tokens import TokenSet, choose, tokenize
-from fedgm.data.windows import TextFederation, from_run
 from fedgm.errors import DataError, require
 from fedgm.files import write_atomically
 

@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedgm.client.history import History
 from fedgm.client.local import Client
-from fedgm.client.rule import ClientRule, Local, Plain
+from fedgm.client.rules import ClientRule, Local, Plain
 from fedgm.client.store import Kept, Store
-from fedgm.client.weights import FlatWeights, Snapshot, is_finite
+from fedgm.client.weights import FlatWeights, History, Snapshot, is_finite
 from fedgm.data.clients import ClientData, local_steps
 from fedgm.draws import derive, generator
 from fedgm.federated.aggregate import CohortMean, Mean, scaled, shares
@@ -21,8 +20,8 @@ from fedgm.federated.events import ClientEnd, fire
 from fedgm.federated.workers import FederatedDDP, share_out
 from fedgm.lightning import call_callback_hooks, is_overridden, pl
 from fedgm.participation import ClientTask
-from fedgm.upload.plain import Plain as WholeDelta
-from fedgm.upload.rule import UploadRule
+from fedgm.upload.message import Plain as WholeDelta
+from fedgm.upload.message import UploadRule
 
 COLUMNS = ("steps", "samples", "measured", "bytes", "squared", "finite", "share")
 AROUND_A_CLIENT = ("on_train_batch_start", "on_train_batch_end")  # a client is Lightning's batch

@@ -6,17 +6,16 @@ from typing import Any, Literal
 
 from torch.utils.data import Dataset
 
-from fedgm.client.rule import ClientRule, Plain
+from fedgm.client.rules import ClientRule, Plain
 from fedgm.client.store import ClientStore, MemoryStore
-from fedgm.data.clients import ClientData
-from fedgm.data.datasets import as_clients
+from fedgm.data.clients import ClientData, as_clients
 from fedgm.errors import require
 from fedgm.federated.cohort import ClientParts, RoundSettings
 from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
 from fedgm.participation import Participation, ideal
-from fedgm.upload.plain import Plain as WholeDelta
-from fedgm.upload.rule import UploadRule
+from fedgm.upload.message import Plain as WholeDelta
+from fedgm.upload.message import UploadRule
 
 
 def federate(

@@ -1,7 +1,7 @@
 """FederatedLoop: Lightning's fit loop with a server round as its epoch and a client as its batch.
 
 Lightning 2 has no public way to replace the fit loop, but ``trainer.fit_loop`` is a plain attribute.
-Private names used, watched by ``tests/unit/test_loop.py``: ``pytorch_lightning.loops.fit_loop._FitLoop``
+Private names used, watched by ``tests/federated/test_loop.py``: ``pytorch_lightning.loops.fit_loop._FitLoop``
 with ``epoch_loop``, ``epoch_progress``, ``_data_source``; of ``epoch_loop``: ``batch_progress``,
 ``val_loop``, ``automatic_optimization.optim_progress``, ``_batches_that_stepped``, ``update_lr_schedulers``;
 ``trainer._logger_connector._first_loop_iter``; in ``fedgm/federated/cohort.py`` also
@@ -10,7 +10,7 @@ with ``epoch_loop``, ``epoch_progress``, ``_data_source``; of ``epoch_loop``: ``
 ``lightning_module._current_fx_name``, ``trainer._logger_connector.on_batch_start``,
 ``trainer._logger_connector.on_batch_end``; in ``fedgm/federated/workers.py``
 ``pytorch_lightning.strategies.launchers.launcher._Launcher``, ``strategy._configure_launcher``,
-``strategy._launcher``; in ``fedgm/federated/progress.py`` ``pytorch_lightning.loops.loop._Loop`` and
+``strategy._launcher``; in ``fedgm/lightning.py`` ``pytorch_lightning.loops.loop._Loop`` and
 ``pytorch_lightning.loops.progress._BaseProgress``.
 """
 
@@ -19,18 +19,16 @@ from typing import Any, cast
 
 import torch
 
-from fedgm.client.history import History
-from fedgm.client.rule import State
+from fedgm.client.rules import State
 from fedgm.client.store import MemoryStore
-from fedgm.client.weights import FlatWeights, Snapshot, is_finite
+from fedgm.client.weights import FlatWeights, History, Snapshot, is_finite
 from fedgm.clock import Stopwatch, rate
 from fedgm.data.clients import ClientData, bring
 from fedgm.errors import FedGMError
 from fedgm.federated.cohort import ClientParts, Cohort, CohortTrainer, RoundSettings
 from fedgm.federated.events import ServerUpdate, fire
-from fedgm.federated.progress import states
 from fedgm.federated.workers import FederatedDDP
-from fedgm.lightning import FitLoop, pl, rank_zero_warn
+from fedgm.lightning import FitLoop, loop_states, pl, rank_zero_warn
 from fedgm.participation import ClientTask, Participation
 from fedgm.tasks import LOSS
 from fedgm.tasks.metric import Row
@@ -258,7 +256,7 @@ class FederatedLoop(FitLoop):
 
     def state_dict(self, destination: dict[str, Any] | None = None, prefix: str = "") -> dict[str, Any]:
         """What Lightning makes of its loops, without deep copies."""
-        return states(self, {} if destination is None else destination, prefix)
+        return loop_states(self, {} if destination is None else destination, prefix)
 
     def on_save_checkpoint(self) -> dict[str, Any]:
         """Rounds applied and local steps; there is no random state to save."""

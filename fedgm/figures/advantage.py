@@ -16,15 +16,12 @@ from fedgm.figures.points import (
     Value,
     label,
     levels,
-    measured,
     named,
-    number,
-    scale,
     swept,
-    unit,
 )
 from fedgm.figures.style import INK, sheet, write_text
-from fedgm.statistics.goal import sign
+from fedgm.results.curve import sign
+from fedgm.tasks.metric import Column
 
 ETA = "algorithm.eta"
 MOST = 40  # rows or columns: beyond that it is no grid
@@ -59,7 +56,7 @@ def grid(points: Sequence[Point], goal: str) -> tuple[str, list[dict[str, Value]
 def draw(
     points: Sequence[Point],
     caption: str,
-    metric: str,
+    metric: Column,
     goal: str,
     baseline: float,
     reference: str = "FedAvg's best",
@@ -74,7 +71,7 @@ def draw(
     wide = cells.width(len(table[0])) * len(table[0])
     figure = sheet(max(4.6, wide + 2.6), cells.HEIGHT * len(rows) + 1.75)
     axes = figure.add_subplot()
-    factor = scale(metric)
+    factor = metric.scale
     colours = LinearSegmentedColormap.from_list("gain", colormaps["RdBu"](np.linspace(0.1, 0.9, 255)))
     digits = _digits(factor * (norm.vmax or 1.0))
     cells.paint(axes, table, lambda p: gains[p.number], lambda v: _signed(factor * v, digits), colours, norm)
@@ -86,13 +83,14 @@ def draw(
     beyond = min(gains.values()) < (norm.vmin or 0.0)
     mapped = ScalarMappable(Normalize(low, high), colours)
     bar = figure.colorbar(mapped, ax=axes, extend="min" if beyond else "neither", pad=0.02)
-    short = "gain, points" if factor == 100.0 else "gain"  # a bar of few rows has no room for more
+    points_of = metric.metric.difference
+    short = f"gain, {points_of}" if points_of else "gain"  # a bar of few rows has no room for more
     bar.set_label(_difference(metric) if len(rows) > 3 else short, fontsize=8.5, color=INK)
     bar.ax.tick_params(labelsize=8, length=2)
     bar.outline.set_visible(False)
     ahead = sum(gain > 0 for gain in gains.values())
     title = f"Ahead of {reference} at {ahead} of {len(points)} points"
-    level = f"{number(baseline, metric)}{unit(metric)}"
+    level = f"{metric.number(baseline)}{metric.unit}"
     about = f"Baseline: {reference}, {level}. Means of the last 10 evaluations."
     partly = sum(p.scored and p.status != "finished" for p in points)
     note = f"Unfinished runs ({partly}) count with their score so far." if partly else ""
@@ -111,8 +109,7 @@ def _signed(value: float, digits: int) -> str:
     return text.replace("-", "−") if float(text) else text[1:]
 
 
-def _difference(metric: str) -> str:
+def _difference(metric: Column) -> str:
     """What the colours say."""
-    if scale(metric) == 100.0:
-        return f"{measured(metric).removesuffix(', %')} gained, points"
-    return f"{measured(metric)}: gain over the baseline"
+    points_of = metric.metric.difference
+    return f"{metric.words} gained, {points_of}" if points_of else f"{metric.words}: gain over the baseline"

@@ -8,16 +8,16 @@ from matplotlib.colors import Colormap, Normalize
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from fedgm.figures.points import Point, Status, Value, shown
+from fedgm.figures.points import Mark, Point, Value, shown
 from fedgm.figures.style import EMPTY, FAINT, INK, MUTED, plain
-from fedgm.statistics.goal import sign
+from fedgm.results.curve import sign
 
 Table = list[list[Point | None]]  # rows from the bottom up, columns from the left
 WIDTH, HEIGHT = 0.5, 0.36  # of a cell, in inches
 NARROWEST = 0.36  # a cell in which a number such as 12.3 can still be read
-HATCH: dict[Status, str] = {"paused": "//", "running": ".."}
-ORDER: tuple[Status, ...] = ("finished", "paused", "running", "failed", "diverged", "waiting")
-WORDS: dict[Status, str] = {
+HATCH: dict[Mark, str] = {"paused": "//", "running": ".."}
+ORDER: tuple[Mark, ...] = ("finished", "paused", "running", "failed", "diverged", "waiting")
+WORDS: dict[Mark, str] = {
     "finished": "finished",
     "paused": "paused: score so far",
     "running": "running: score so far",
@@ -76,7 +76,7 @@ def paint(
 
 
 def _cell(
-    axes: Axes, x: int, y: int, status: Status, score: float | None, colours: Colormap, norm: Normalize
+    axes: Axes, x: int, y: int, status: Mark, score: float | None, colours: Colormap, norm: Normalize
 ) -> None:
     """One rectangle, hatched or crossed where its run did not finish."""
     face = "white" if status == "waiting" else EMPTY

@@ -8,10 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from fedgm.figures.formats import save
-from fedgm.figures.style import BLUE, MUTED, RED
+from fedgm.figures.style import BLUE, MUTED, RED, save
+from fedgm.results.rows import Row, evaluations
 from fedgm.tasks import LOSS, Metric, Scoreboard
-from fedgm.track.rows import Row, evaluations
 
 TRAIN, TEST, STAGE = BLUE, RED, MUTED
 

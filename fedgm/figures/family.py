@@ -12,9 +12,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fedgm.figures.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, PURPLE, RED, SKY
-from fedgm.server.catalogue import momentum_of
-from fedgm.server.conversions import triple
-from fedgm.server.later import schedule_free
+from fedgm.server.family import momentum_of
+from fedgm.server.schemes import schedule_free, triple
 
 # Label, scheme, parameters: single points, at the usual values of each.
 POINTS: list[tuple[str, str, dict[str, float]]] = [

@@ -18,16 +18,13 @@ from fedgm.figures.points import (
     label,
     levels,
     limits,
-    measured,
     named,
-    number,
-    scale,
     scores,
     swept,
-    unit,
 )
 from fedgm.figures.style import INK, sheet, write_text
-from fedgm.statistics.goal import sign
+from fedgm.results.curve import sign
+from fedgm.tasks.metric import Column
 
 PAGE = 8.0  # inches: panels stand side by side as long as they fit
 MOST = 40  # more values on an axis than this are no grid, but a random search
@@ -73,7 +70,7 @@ def tables(points: Sequence[Point], plan: Layout, goal: str) -> dict[Value | Non
 
 
 def draw(
-    points: Sequence[Point], caption: str, metric: str, goal: str, axes: Sequence[str] = ()
+    points: Sequence[Point], caption: str, metric: Column, goal: str, axes: Sequence[str] = ()
 ) -> Figure | None:
     """All panels on one colour scale with the best cell outlined; None where there is nothing to compare."""
     plan = layout(points, axes)
@@ -91,7 +88,7 @@ def draw(
     winner = best(points, goal)
     for place, (value, table) in enumerate(panels.items()):
         panel = grid[place // across][place % across]
-        cells.paint(panel, table, lambda p: p.score or 0.0, lambda v: number(v, metric), colours, norm)
+        cells.paint(panel, table, lambda p: p.score or 0.0, lambda v: metric.number(v), colours, norm)
         cells.outline(panel, table, winner)
         _name(panel, points, plan, value, left=place % across == 0, bottom=place + across >= len(panels))
     for spare in range(len(panels), across * down):
@@ -131,27 +128,27 @@ def _name(
 
 
 def _scale(
-    figure: Figure, axes: list[Axes], values: Sequence[float], norm: Normalize, metric: str, colours: str
+    figure: Figure, axes: list[Axes], values: Sequence[float], norm: Normalize, metric: Column, colours: str
 ) -> None:
     """One colour bar for all panels, with an arrow where a few runs lie beyond it."""
     low, high = norm.vmin or 0.0, norm.vmax or 0.0
     extend = {(False, False): "neither", (True, False): "min", (False, True): "max"}.get(
         (min(values) < low, max(values) > high), "both"
     )
-    factor = scale(metric)
+    factor = metric.scale
     mapped = ScalarMappable(Normalize(factor * low, factor * high), colormaps[colours])
     bar = figure.colorbar(mapped, ax=axes, extend=extend, fraction=0.05, pad=0.02, aspect=24)
-    bar.set_label(measured(metric), fontsize=8.5, color=INK)
+    bar.set_label(metric.axis, fontsize=8.5, color=INK)
     bar.ax.tick_params(labelsize=8, length=2)
     bar.outline.set_visible(False)
 
 
-def _title(winner: Point | None, keys: Sequence[str], metric: str) -> str:
+def _title(winner: Point | None, keys: Sequence[str], metric: Column) -> str:
     """The result in a line."""
     if winner is None or winner.score is None:
-        return f"{measured(metric)}: no finished run yet"
-    name = measured(metric).removesuffix(", %")
-    return f"Best {name}: {number(winner.score, metric)}{unit(metric)} at {described(winner, keys)}"
+        return f"{metric.axis}: no finished run yet"
+    name = metric.words
+    return f"Best {name}: {metric.number(winner.score)}{metric.unit} at {described(winner, keys)}"
 
 
 def _folding(plan: Layout, keys: Sequence[str]) -> str:

@@ -6,9 +6,10 @@ from math import prod
 
 from matplotlib.figure import Figure
 
-from fedgm.figures.points import Point, label, levels, measured, scores, swept
+from fedgm.figures.points import Point, label, levels, scores, swept
 from fedgm.figures.style import BLUE, FAINT, INK, MUTED, plain, sheet, write_text
-from fedgm.statistics.goal import sign
+from fedgm.results.curve import sign
+from fedgm.tasks.metric import Column
 
 MOST = 12  # more values than this are put into groups
 GROUPS = 4
@@ -56,7 +57,7 @@ def full_grid(points: Sequence[Point]) -> bool:
     return len(cells) == prod(len(levels(points, key)) for key in keys) and len(set(cells.values())) == 1
 
 
-def draw(points: Sequence[Point], caption: str, metric: str, goal: str) -> Figure | None:
+def draw(points: Sequence[Point], caption: str, metric: Column, goal: str) -> Figure | None:
     """Bars with their shares, the largest on top; None where no score differs from another."""
     shares = importance(points, goal)
     if not shares:
@@ -77,7 +78,7 @@ def draw(points: Sequence[Point], caption: str, metric: str, goal: str) -> Figur
     axes.grid(axis="x", color=FAINT, lw=0.7)
     axes.set_axisbelow(True)
     plain(axes)
-    title = f"What decides {measured(metric).removesuffix(', %')}"
+    title = f"What decides {metric.words}"
     write_text(figure, title, [caption, *_notes(points)])
     return figure
 

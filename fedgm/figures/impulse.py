@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import SubplotSpec
 
 from fedgm.figures.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, RED
-from fedgm.server.catalogue import SCHEMES, momentum_of, typed
+from fedgm.server.family import SCHEMES, momentum_of, typed
 from fedgm.server.momentum import Momentum, gain, server_step
 
 ROUNDS = 30
@@ -96,14 +96,14 @@ def _others(figure: Figure, place: SubplotSpec, rounds: int) -> None:
     cells = place.subgridspec(3, 3, hspace=0.62, wspace=0.1)
     for index, name in enumerate(SMALL):
         axes = figure.add_subplot(cells[index])
-        known = SCHEMES[name]
-        m = momentum_of(name, known.example)
+        member = SCHEMES[name]
+        m = momentum_of(name, member.example)
         shares = [move / m.eta for move in impulse_response(m, rounds)]
         axes.bar(range(1, rounds + 1), shares, color=BLUE, width=0.75)
         axes.plot(range(1, rounds + 1), list(accumulate(shares)), color=MUTED, lw=1.4)
         axes.set_ylim(0, 1.04)
         axes.set_title(name, loc="left", size=10, weight="bold", color=INK, pad=4)
-        shown = {key: value for key, value in known.example.items() if key not in known.optional}
+        shown = {key: value for key, value in member.example.items() if key not in member.optional}
         axes.set_title(typed(shown), loc="right", size=8.5, color=MUTED, pad=4)
         text = f"η = {m.eta:.2g}, β = {m.beta:.2g}, ν = {m.nu:.2g}"
         axes.text(0.98, 0.42, text, transform=axes.transAxes, size=9, color=INK, ha="right")

@@ -9,9 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fedgm.figures.points import measured, scale
 from fedgm.figures.style import COLOURS, FAINT, INK, MUTED, sheet, wrapped, write_text
-from fedgm.track.rows import Row
+from fedgm.results.rows import Row
+from fedgm.results.run import Run
+from fedgm.tasks.metric import Column
 
 # More lines than colours change the dashes.
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
@@ -22,31 +23,18 @@ STAGES = "Dashed: the last round of a stage."
 
 
 @dataclass(frozen=True)
-class Trace:
-    """One run: its evaluations, the untrained model's first; ``diverged`` where it ended for that reason."""
-
-    rows: Sequence[Row]
-    diverged: bool = False
-
-    def points(self, metric: str, abscissa: str = "round") -> dict[float, float]:
-        """Place -> value, without what was not finite."""
-        pairs = ((row.get(abscissa), row.get(metric)) for row in self.rows)
-        return {float(t): float(v) for t, v in pairs if t is not None and v is not None and isfinite(v)}
-
-
-@dataclass(frozen=True)
 class Drawn:
     """A line: its name and its runs, one for each seed."""
 
     name: str
-    traces: tuple[Trace, ...]
+    runs: tuple[Run, ...]
 
 
 @dataclass(frozen=True)
 class Pane:
     """A metric against rounds (or another abscissa), between two of them where given."""
 
-    metric: str
+    metric: Column
     low: float | None = None
     high: float | None = None
     abscissa: str = "round"
@@ -85,8 +73,8 @@ def style(number: int) -> tuple[str, Any]:
 
 def _line(axes: Axes, line: Drawn, pane: Pane, colour: str, dash: Any) -> tuple[float, float] | None:
     """Mean and band where all seeds are; single seeds beyond. Returns where the line ends."""
-    factor = scale(pane.metric)
-    curves = [_cut(trace.points(pane.metric, pane.abscissa), pane) for trace in line.traces]
+    factor = pane.metric.scale
+    curves = [_cut(points(run, pane), pane) for run in line.runs]
     known = [curve for curve in curves if curve]
     if not known:
         return None
@@ -97,11 +85,11 @@ def _line(axes: Axes, line: Drawn, pane: Pane, colour: str, dash: Any) -> tuple[
         axes.plot(shared, table.mean(0), color=colour, ls=dash, lw=1.6, marker=marker, ms=3, zorder=3)
         if len(known) > 1:
             axes.fill_between(shared, table.min(0), table.max(0), color=colour, alpha=0.16, lw=0)
-    for trace, curve in zip(line.traces, curves, strict=True):
+    for run, curve in zip(line.runs, curves, strict=True):
         beyond = [t for t in sorted(curve) if not shared or t >= shared[-1]]
         if len(beyond) > 1:  # this seed goes further than the others
             axes.plot(beyond, [factor * curve[t] for t in beyond], color=colour, ls=dash, lw=0.7, alpha=0.7)
-        if trace.diverged and curve and _ends_inside(trace, pane):
+        if run.is_divergent and curve and _ends_inside(run, pane):
             t = max(curve)
             axes.plot([t], [factor * curve[t]], marker="x", color=colour, ms=7, mew=1.6, zorder=4)
     where = shared[-1] if shared else max(max(curve) for curve in known)
@@ -112,23 +100,29 @@ def _line(axes: Axes, line: Drawn, pane: Pane, colour: str, dash: Any) -> tuple[
     return where, float(np.mean(heights))
 
 
-def _cut(points: dict[float, float], pane: Pane) -> dict[float, float]:
+def points(run: Run, pane: Pane) -> dict[float, float]:
+    """Place -> value as it was measured, the untrained model's first, without what was not finite."""
+    start: Row = {"round": 0, "clock/time": 0.0, **(run.facts.get("initial") or {})}
+    pairs = ((row.get(pane.abscissa), row.get(pane.metric.name)) for row in (start, *run.evaluations))
+    return {float(t): float(v) for t, v in pairs if t is not None and v is not None and isfinite(v)}
+
+
+def _cut(curve: dict[float, float], pane: Pane) -> dict[float, float]:
     """The points between the pane's ends."""
     low = -np.inf if pane.low is None else pane.low
     high = np.inf if pane.high is None else pane.high
-    return {t: value for t, value in points.items() if low <= t <= high}
+    return {t: value for t, value in curve.items() if low <= t <= high}
 
 
-def _ends_inside(trace: Trace, pane: Pane) -> bool:
+def _ends_inside(run: Run, pane: Pane) -> bool:
     """Whether the run's last evaluation is in the pane."""
-    points = trace.points(pane.metric, pane.abscissa)
-    return pane.high is None or max(points) <= pane.high
+    return pane.high is None or max(points(run, pane)) <= pane.high
 
 
 def _dress(axes: Axes, pane: Pane, ends: Sequence[int]) -> None:
     """Axes, and a dashed line where a stage ends, as the paper draws it."""
     axes.set_xlabel(AXES.get(pane.abscissa, pane.abscissa), fontsize=8.5, color=INK)
-    axes.set_ylabel(measured(pane.metric), fontsize=8.5, color=INK)
+    axes.set_ylabel(pane.metric.axis, fontsize=8.5, color=INK)
     if pane.title:
         axes.set_title(pane.title, fontsize=8.5, color=MUTED)
     if pane.abscissa == "round" and pane.high is not None:

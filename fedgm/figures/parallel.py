@@ -18,14 +18,13 @@ from fedgm.figures.points import (
     label,
     levels,
     limits,
-    measured,
-    number,
     scores,
     shown,
     swept,
 )
 from fedgm.figures.style import FAINT, INK, MUTED, sheet, write_text
-from fedgm.statistics.goal import sign
+from fedgm.results.curve import sign
+from fedgm.tasks.metric import Column
 
 MOST = 12  # values that get a place of their own; more are put on a linear axis
 BAND = 0.7  # share of the room between two values over which the lines of one value are spread
@@ -64,7 +63,7 @@ def ends(points: Sequence[Point], goal: str) -> dict[int, float]:
     return places
 
 
-def draw(points: Sequence[Point], caption: str, metric: str, goal: str) -> Figure | None:
+def draw(points: Sequence[Point], caption: str, metric: Column, goal: str) -> Figure | None:
     """One axis for each swept key and one for the score; None without a swept key or a score."""
     keys = swept(points)
     whole = [p for p in points if all(key in p.values for key in keys)]
@@ -160,7 +159,7 @@ def _key_axis(axes: Axes, place: int, key: str, points: Sequence[Point], keys: S
         )
 
 
-def _score_axis(axes: Axes, place: int, points: Sequence[Point], metric: str, goal: str) -> None:
+def _score_axis(axes: Axes, place: int, points: Sequence[Point], metric: Column, goal: str) -> None:
     """The score's axis, coloured as the lines are."""
     low, high = limits(scores(points), goal)
     edges = np.linspace(0, 1, 65)
@@ -172,9 +171,9 @@ def _score_axis(axes: Axes, place: int, points: Sequence[Point], metric: str, go
         share = tick / 5
         value = low + (high - low) * (share if sign(goal) > 0 else 1 - share)
         bound = ("≤ " if sign(goal) > 0 else "≥ ") if tick == 0 and beyond else ""
-        text = f"{bound}{number(value, metric)}"
+        text = f"{bound}{metric.number(value)}"
         axes.text(place + 0.08, share, text, ha="left", va="center", fontsize=8.5, color=INK)
-    axes.text(place, 1.04, measured(metric), ha="center", va="bottom", fontsize=9.5, color=INK)
+    axes.text(place, 1.04, metric.axis, ha="center", va="bottom", fontsize=9.5, color=INK)
     if any(p.status == "diverged" for p in points):
         axes.text(place + 0.08, DIVERGED, "diverged", ha="left", va="center", fontsize=8.5, color=MUTED)
 

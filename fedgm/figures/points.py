@@ -5,13 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fedgm.statistics.goal import sign
-from fedgm.tasks.metric import STANDARD
+from fedgm.results.curve import sign
 
-Status = Literal["finished", "diverged", "paused", "running", "waiting", "failed"]
+Mark = Literal["finished", "diverged", "paused", "running", "waiting", "failed"]
 Value = float | str
 SYMBOLS = {"algorithm.eta": "η", "algorithm.beta": "β", "algorithm.nu": "ν", "data.alpha": "α"}
-SPLITS = {"train": "training", "test": "test"}
 
 
 @dataclass(frozen=True)
@@ -20,7 +18,7 @@ class Point:
 
     number: int
     values: dict[str, Value]
-    status: Status
+    status: Mark
     score: float | None  # mean of the last 10 evaluations
     final: float | None
     rounds_done: int
@@ -95,26 +93,3 @@ def named(values: Mapping[str, Value], keys: Sequence[str]) -> str:
 def described(point: Point, keys: Sequence[str]) -> str:
     """The swept values of a point, as in a sentence."""
     return named({key: point.values[key] for key in keys if key in point.values}, keys)
-
-
-def scale(metric: str) -> float:
-    """What a value is multiplied by where it is shown: a share is shown in percent."""
-    known = STANDARD.get(metric.rsplit("/", 1)[-1])
-    return known.scale if known else 1.0
-
-
-def measured(metric: str) -> str:
-    """What a score is, with its unit."""
-    split, _, name = metric.partition("/")
-    words = f"{SPLITS[split]} {STANDARD[name].label}" if split in SPLITS and name in STANDARD else metric
-    return f"{words}{', %' if scale(metric) == 100.0 else ''}"
-
-
-def unit(metric: str) -> str:
-    """What follows a score in a sentence; the space does not break."""
-    return "\u00a0%" if scale(metric) == 100.0 else ""
-
-
-def number(value: float, metric: str) -> str:
-    """A score as it is printed: percent with one decimal, or three digits."""
-    return f"{100 * value:.1f}" if scale(metric) == 100.0 else f"{value:#.3g}".rstrip(".")

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fedgm.figures.style import BLUE, FAINT, INK, MUTED, ORANGE
-from fedgm.participation.normalize import Normalize
+from fedgm.participation.local_work import Normalize
 from fedgm.participation.task import Anchor
 from fedgm.theory.stability import Reading, largest_eta
 

@@ -6,15 +6,16 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from fedgm.figures import advantage, heatmap, importance, parallel
-from fedgm.figures.formats import save
 from fedgm.figures.points import Point, swept
+from fedgm.figures.style import save
+from fedgm.tasks.metric import Column
 
 
 def draw_sweep(
     folder: Path,
     points: Sequence[Point],
     caption: str,
-    metric: str,
+    metric: Column,
     goal: str,
     baseline: float | None,
     reference: str = "FedAvg's best",

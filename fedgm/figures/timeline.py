@@ -12,8 +12,8 @@ from matplotlib.patches import Patch
 
 from fedgm.figures.style import EMPTY, FAINT, INK, MUTED, ORANGE, RED, SKY
 from fedgm.files import write_atomically
-from fedgm.participation.clock import Outcome, WorkSpan
 from fedgm.participation.event import Event
+from fedgm.participation.virtual_clock import Outcome, WorkSpan
 
 ROWS = 30  # clients that fit on a page
 COLOURS: dict[Outcome, tuple[str, str]] = {

@@ -1,4 +1,4 @@
-"""How large a model is, before there is memory for it."""
+"""How large a model is, before there is memory for it; configurations are refused without importing torch."""
 
 from collections.abc import Mapping
 from typing import Any

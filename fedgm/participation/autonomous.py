@@ -10,8 +10,7 @@ from typing import Literal, NamedTuple
 
 from fedgm.draws import generator
 from fedgm.errors import require
-from fedgm.participation.epochs import draw_epochs, epoch_range
-from fedgm.participation.normalize import Normalize, weights
+from fedgm.participation.local_work import Normalize, draw_epochs, epoch_range, weights
 from fedgm.participation.samplers import Sampler, Uniform, is_uniform
 from fedgm.participation.task import NO_DATA, Anchor, ClientFacts, ClientTask
 
@@ -37,6 +36,10 @@ class Autonomous:
     ``anchor`` and ``normalize`` choose between the two readings of the paper's simulation: start/reference is
     Alg. 4 as printed, current/none measures a delta from x_t, wherever the client started. ``age`` chooses
     whether each client draws its own tau, or the round draws one for all.
+
+    >>> scheme = Autonomous(Uniform(10, 3, seed=0), delay=5, epochs=(1, 6), reference=3, seed=0)
+    >>> all(task.staleness < 5 and task.weight == 3 / task.epochs for task in scheme.tasks(t=20))
+    True
     """
 
     sampler: Sampler
@@ -108,6 +111,10 @@ def ideal(
     sampler: Sampler | None = None,
     facts: ClientFacts = NO_DATA,
 ) -> Autonomous:
-    """The paper's synchronous setting (Alg. 3): every client of a cohort starts from x_t, with equal work."""
+    """The paper's synchronous setting (Alg. 3): every client of a cohort starts from x_t, with equal work.
+
+    >>> [task.staleness for task in ideal(count=10, per_round=3, epochs=2, seed=0).tasks(t=1)]
+    [0, 0, 0]
+    """
     cohorts = sampler or Uniform(count, per_round, seed)  # stored runs of older versions name no sampler
     return Autonomous(cohorts, 1, (epochs, epochs), epochs, seed, normalize, facts=facts)

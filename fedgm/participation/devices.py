@@ -18,7 +18,11 @@ LARGEST = 2**28  # bytes of a file of speeds: thirty million clients
 
 @dataclass(frozen=True)
 class Devices:
-    """How long a client takes, when it can start, and whether it comes back."""
+    """How long a client takes, when it can start, and whether it comes back.
+
+    >>> Devices(seed=0, step_time=0.5).seconds(client=3, steps=10, work=1)
+    5.0
+    """
 
     seed: int
     step_time: float = 1.0  # seconds of a local step at speed 1

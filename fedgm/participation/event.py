@@ -5,13 +5,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fedgm.errors import require
-from fedgm.participation.clock import Clock, Round, Rules, WorkSpan
 from fedgm.participation.devices import Devices
-from fedgm.participation.epochs import epoch_range
-from fedgm.participation.normalize import Normalize, weights
+from fedgm.participation.local_work import Discount, Kind, Normalize, epoch_range, weights
 from fedgm.participation.samplers import Sampler, Uniform, is_uniform
-from fedgm.participation.staleness import Discount, Kind
 from fedgm.participation.task import NO_DATA, Anchor, ClientFacts, ClientTask, step_per_epoch
+from fedgm.participation.virtual_clock import Clock, Round, Rules, WorkSpan
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Event:
     """The server steps whenever ``per_round`` updates have arrived, whatever their age (Alg. 4).
 
     Only the latest round is kept: an earlier one is simulated again from the start, which gives the same.
-    ``conf/participation/event.yaml`` describes the keys, :mod:`fedgm.participation.clock` the rules.
+    ``conf/participation/event.yaml`` describes the keys, :mod:`fedgm.participation.virtual_clock` the rules.
     """
 
     server: Rules

@@ -36,9 +36,9 @@ def proposals(sampler: Sampler, t: int, filling: int, slots: int, most: int) -> 
     A sampler may have a ``proposals`` of its own; of any other, cohorts are drawn until the slots are filled
     or ``PROPOSALS`` cohorts were looked at. The first of a round is the synchronous cohort.
     """
-    own = getattr(sampler, "proposals", None)
-    if own is not None:
-        yield from own(t, filling, slots, most)
+    propose = getattr(sampler, "proposals", None)
+    if propose is not None:
+        yield from propose(t, filling, slots, most)
         return
     for number in range(PROPOSALS):
         yield from sampler.cohort(t, filling * PROPOSALS + number)
@@ -46,7 +46,12 @@ def proposals(sampler: Sampler, t: int, filling: int, slots: int, most: int) -> 
 
 @dataclass(frozen=True)
 class Uniform:
-    """Exactly m of n clients, uniformly without replacement [paper]."""
+    """Exactly m of n clients, uniformly without replacement [paper].
+
+    >>> cohort = Uniform(count=100, per_round=5, seed=0).cohort(t=1)
+    >>> len(cohort), len(set(cohort))
+    (5, 5)
+    """
 
     count: int
     per_round: int
@@ -71,7 +76,11 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Bernoulli:
-    """Each client on its own with probability m/n; a round in which nobody came is drawn again."""
+    """Each client by itself with probability m/n; a round in which nobody came is drawn again.
+
+    >>> sorted(Bernoulli(count=3, per_round=3, seed=0).cohort(t=1))
+    [0, 1, 2]
+    """
 
     count: int
     per_round: int
@@ -93,6 +102,11 @@ class Biased:
 
     A proposed client comes with probability 1 - bias (1 - s), s being the share of its samples that belong
     to the ``favour``-ed classes: a client with none of them is 1 - bias times as likely as one with no other.
+
+    >>> facts = ClientFacts(labels=lambda client: np.array([client % 2]))
+    >>> sampler = Biased(count=10, per_round=2, seed=0, bias=0.75, favour=[0], facts=facts)
+    >>> [sampler.availability(client) for client in (0, 1)]
+    [1.0, 0.25]
     """
 
     count: int

@@ -34,7 +34,12 @@ NO_DATA = ClientFacts()
 
 
 class ClientTask(NamedTuple):
-    """One client's part in one round; synchronous FedGM is staleness 0, ``local.epochs``, weight 1."""
+    """One client's part in one round; synchronous FedGM is staleness 0, ``local.epochs``, weight 1.
+
+    >>> from fedgm.participation import ideal
+    >>> ideal(count=1, per_round=1, epochs=3, seed=0).tasks(t=1)
+    [ClientTask(client=0, staleness=0, epochs=3, weight=1.0)]
+    """
 
     client: int
     staleness: int  # tau: how many server rounds old the model is that it starts from

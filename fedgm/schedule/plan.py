@@ -1,47 +1,15 @@
-"""Eq. 3: stages of constant (eta, beta, nu), and the plan of a run made of them."""
+"""Eq. 3: how long stages are, and the schedules that make a plan of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil, floor, inf
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from fedgm.errors import ClashError, require
 from fedgm.server.momentum import GeneralMomentum
-from fedgm.server.rule import Hyper, ServerRule
-
-
-class Stage(NamedTuple):
-    """``rounds`` server rounds at constant hyperparameters."""
-
-    rounds: int
-    hyper: Hyper
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Which hyperparameters hold in which round."""
-
-    stages: tuple[Stage, ...]
-
-    @property
-    def ends(self) -> list[int]:
-        """The last round of each stage; the last end is T."""
-        return list(accumulate(s.rounds for s in self.stages))
-
-    def at(self, t: int) -> tuple[int, Hyper]:
-        """Stage number (from 1) and hyperparameters of round ``t`` (from 1)."""
-        for number, (end, stage) in enumerate(zip(self.ends, self.stages, strict=True), start=1):
-            if t <= end:
-                return number, stage.hyper
-        raise ValueError(
-            f"round {t} has no stage: the schedule's {len(self.stages)} stages end after round "
-            f"{self.ends[-1]}. Set rounds={self.ends[-1]}, or lengthen the last stage."
-        )
-
-    def after(self, t: int) -> Hyper:
-        """Hyperparameters of the step that follows round ``t``; after the last, those of the last."""
-        return self.at(min(t + 1, self.ends[-1]))[1]
+from fedgm.server.plan import Plan, Stage
+from fedgm.server.rule import ServerRule
 
 
 class Schedule(Protocol):
@@ -57,6 +25,9 @@ def stage_ends(rounds: int, etas: Sequence[float]) -> list[int]:
 
     The *cumulative* length T (1/eta_1 + ... + 1/eta_s) / sum(1/eta) is rounded half up; only this
     gives the lines drawn in Figures 2 and 8 (rounding each stage, floor and ceil all miss them).
+
+    >>> stage_ends(1000, [2.0, 1.0, 0.5])
+    [143, 429, 1000]
     """
     inverse = [1 / eta for eta in etas]
     total = sum(inverse)
@@ -64,12 +35,16 @@ def stage_ends(rounds: int, etas: Sequence[float]) -> list[int]:
 
 
 def stage_lengths(rounds: int, etas: Sequence[float]) -> list[int]:
-    """Rounds of each stage (Eq. 3); an empty stage is an error that names a number of rounds that works."""
+    """Rounds of each stage (Eq. 3); an empty stage is an error that names a number of rounds that works.
+
+    >>> stage_lengths(1000, [2.0, 1.0, 0.5])
+    [143, 286, 571]
+    """
     lengths = _differences(stage_ends(rounds, etas))
     if min(lengths) < 1:
         enough = ceil(max(etas) * sum(1 / eta for eta in etas))  # here the shortest stage has a whole round
-        near = range(rounds + 1, min(enough, rounds + 10_000))
-        need = next((n for n in near if min(_differences(stage_ends(n, etas))) > 0), enough)
+        longer = range(rounds + 1, min(enough, rounds + 10_000))
+        need = next((n for n in longer if min(_differences(stage_ends(n, etas))) > 0), enough)
         raise ClashError("rounds", rounds, f"stages {lengths} contain an empty one", f"rounds={need}")
     return lengths
 
@@ -85,7 +60,12 @@ class Constant:
 
 @dataclass(frozen=True)
 class Multistage:
-    """Stages at the given etas, for FedGM's family alone; lengths and betas follow from Eq. 3."""
+    """Stages at the given etas, for FedGM's family alone; lengths and betas follow from Eq. 3.
+
+    >>> plan = Multistage([2.0, 1.0, 0.5]).plan(1000, GeneralMomentum(eta=2.0, beta=0.9, nu=0.9))
+    >>> [round(stage.hyper["beta"], 6) for stage in plan.stages]
+    [0.9, 0.947368, 0.972973]
+    """
 
     etas: Sequence[float]
 
@@ -96,9 +76,7 @@ class Multistage:
         hint = "schedule.etas=[2.0,1.0,0.5]"
         require(ok, "schedule.etas", etas, "positive numbers that never increase (Eq. 3)", hint)
         family = isinstance(rule, GeneralMomentum)
-        allowed = (
-            "a schedule other than multistage: Eq. 3 is about eta, beta and nu, which this algorithm has not"
-        )
+        allowed = "a schedule other than multistage: Eq. 3 needs eta, beta and nu, which this algorithm lacks"
         require(family, "schedule", "multistage", allowed, "schedule=stages, or algorithm=fedgm")
         lengths = stage_lengths(rounds, etas)
         hypers = [rule.follow(eta, first=etas[0]) for eta in etas]

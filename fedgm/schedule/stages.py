@@ -15,7 +15,11 @@ W1_TOLERANCE = 0.005  # relative: betas typed with four digits pass
 
 
 def length_constant(stage: Stage) -> float:
-    """W2 = T_s eta_s, which Eq. 3 keeps constant over stages."""
+    """W2 = T_s eta_s, which Eq. 3 keeps constant over stages.
+
+    >>> length_constant(Stage(143, {"eta": 2.0}))
+    286.0
+    """
     return stage.rounds * stage.hyper["eta"]
 
 
@@ -23,16 +27,19 @@ def violations(stages: Sequence[Stage]) -> list[str]:
     """Each constraint of Eq. 3 that the stages break, and by how much; empty if they keep all.
 
     Whole rounds keep W2 only to within max(eta), so that much is allowed.
+
+    >>> violations([Stage(10, {"eta": 1.0}), Stage(5, {"eta": 2.0})])
+    ['eta must not increase, but rises by 1 in stage 2']
     """
-    found: list[str] = []
+    broken: list[str] = []
     for number, (a, b) in enumerate(pairwise(stages), start=2):
         rise = b.hyper["eta"] - a.hyper["eta"]
         if rise > 0:
-            found.append(f"eta must not increase, but rises by {rise:.4g} in stage {number}")
+            broken.append(f"eta must not increase, but rises by {rise:.4g} in stage {number}")
         fall = a.hyper.get("beta", 0.0) - b.hyper.get("beta", 0.0)
         if fall > 1e-12:
-            found.append(f"beta must not decrease, but falls by {fall:.4g} in stage {number}")
-    return found + _moved_momentum(stages) + _moved_length(stages)
+            broken.append(f"beta must not decrease, but falls by {fall:.4g} in stage {number}")
+    return broken + _moved_momentum(stages) + _moved_length(stages)
 
 
 def _moved_momentum(stages: Sequence[Stage]) -> list[str]:
@@ -65,6 +72,11 @@ class Stages:
     ``betas`` follow W1 from the algorithm's own beta, ``nus`` are the algorithm's, ``lengths`` follow W2.
     In FedGM's family ``etas`` are eta; another rule's eta, which has its own scale, is multiplied by them.
     Lists that break Eq. 3 are run as they are, with a warning.
+
+    >>> from fedgm.server import GeneralMomentum
+    >>> plan = Stages([2.0, 1.0], lengths=[1, 2]).plan(3, GeneralMomentum(eta=2.0, beta=0.5, nu=0.5))
+    >>> [stage.hyper["beta"] for stage in plan.stages]
+    [0.5, 0.6666666666666666]
     """
 
     etas: Sequence[float]
@@ -111,14 +123,14 @@ class Stages:
             general, key, self.betas or self.nus, "this algorithm has no beta and nu to set", f"{key}=null"
         )
         assert isinstance(rule, GeneralMomentum)  # known to the type checker, too
-        nus = [float(nu) for nu in self.nus or self._own_nus(rule)]
+        nus = [float(nu) for nu in self.nus or self._nus_of(rule)]
         betas = [float(beta) for beta in self.betas or self._followed_betas(rule.beta, nus)]
         return [
             {"eta": float(eta), "beta": beta, "nu": nu}
             for eta, beta, nu in zip(self.etas, betas, nus, strict=True)
         ]
 
-    def _own_nus(self, rule: GeneralMomentum) -> Sequence[float]:
+    def _nus_of(self, rule: GeneralMomentum) -> Sequence[float]:
         """The algorithm's nu in every stage, or the given betas where nu is tied to beta (FedNAG)."""
         return self.betas if rule.nu_is_beta and self.betas else [rule.nu] * len(self.etas)
 

@@ -1,10 +1,15 @@
-"""What the adaptive rules of Reddi 2021 share: a damped momentum over a second moment, per coordinate."""
+"""Server rules that divide by a size of the update, and so are not of FedGM's family.
+
+The adaptive rules (Reddi 2021, Wang 2022, Ma and Yarats 2019) divide a damped momentum by the root of a
+second moment, coordinate by coordinate; NSGD-M (Cutkosky and Mehta 2020) divides it by its own length.
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import inf, nan
+from math import inf, isfinite, nan
 
-from torch import Tensor, full_like, zeros_like
+from torch import Tensor, float64, full_like, maximum, zeros_like
+from torch.linalg import vector_norm
 
 from fedgm.errors import require
 from fedgm.server.rule import Hyper, State
@@ -71,3 +76,159 @@ class Forgetting(Adaptive):
     def second_moment(self, v: Tensor, delta: Tensor) -> Tensor:
         """A running mean of squares."""
         return self.beta2 * v + (1 - self.beta2) * delta.square()
+
+
+@dataclass(frozen=True)
+class FedAdagrad(Adaptive):
+    """FedAdagrad (Reddi 2021): ``v += D^2``, so steps only ever shrink."""
+
+    def second_moment(self, v: Tensor, delta: Tensor) -> Tensor:
+        """The sum of squares."""
+        return v + delta.square()
+
+
+@dataclass(frozen=True)
+class FedAdam(Forgetting):
+    """FedAdam (Reddi 2021): ``v = beta2 v + (1-beta2) D^2``.
+
+    Unlike Adam it has no bias correction: v_0 = tau^2 keeps the first steps finite.
+
+    >>> from torch import tensor
+    >>> rule = FedAdam(eta=0.1, beta1=0.0, tau=1.0, beta2=0.0)
+    >>> x = tensor([1.0])
+    >>> x_next, state = rule.step(x, rule.init(x), tensor([3.0]), rule.hyper)
+    >>> x_next  # 1 - 0.1 * 3 / (sqrt(3^2) + 1)
+    tensor([0.9250])
+    """
+
+
+@dataclass(frozen=True)
+class FedYogi(Forgetting):
+    """FedYogi (Reddi 2021): ``v -= (1-beta2) D^2 sign(v - D^2)``.
+
+    v moves by at most D^2, so one large v is not forgotten at once.
+    """
+
+    def second_moment(self, v: Tensor, delta: Tensor) -> Tensor:
+        """Additive where Adam's is multiplicative."""
+        square = delta.square()
+        return v - (1 - self.beta2) * square * (v - square).sign()
+
+
+@dataclass(frozen=True)
+class FedAMSGrad(Forgetting):
+    """FedAMS (Wang 2022), option 2: FedAdam at the largest v so far, ``x -= eta d / (sqrt(vmax) + tau)``."""
+
+    def init(self, x: Tensor) -> State:
+        """vmax starts at v_0."""
+        state = super().init(x)
+        return {**state, "vmax": state["v"].clone()}
+
+    def step(self, x: Tensor, state: State, delta: Tensor, hyper: Hyper) -> tuple[Tensor, State]:
+        """One server round."""
+        d = self.first_moment(state["d"], delta)
+        v = self.second_moment(state["v"], delta)
+        vmax = maximum(state["vmax"], v)
+        return x - hyper["eta"] * d / (vmax.sqrt() + self.tau), {"d": d, "v": v, "vmax": vmax}
+
+
+@dataclass(frozen=True)
+class FedAMS(Forgetting):
+    """FedAMS (Wang 2022), option 1: ``vmax = max(vmax, v, tau);  x -= eta d / sqrt(vmax)``, v_0 = 0.
+
+    ``tau`` is its paper's epsilon. It bounds v itself here, so steps are at most eta d / sqrt(tau).
+    Option 2, which adds epsilon to the root, is :class:`FedAMSGrad`.
+    """
+
+    def init(self, x: Tensor) -> State:
+        """v_0 = 0; the maximum with tau is taken at once."""
+        return {"d": zeros_like(x), "v": zeros_like(x), "vmax": full_like(x, self.tau)}
+
+    def step(self, x: Tensor, state: State, delta: Tensor, hyper: Hyper) -> tuple[Tensor, State]:
+        """One server round."""
+        d = self.first_moment(state["d"], delta)
+        v = self.second_moment(state["v"], delta)
+        vmax = maximum(state["vmax"], v)  # vmax_0 = tau, so tau is in every later maximum
+        return x - hyper["eta"] * d / vmax.sqrt(), {"d": d, "v": v, "vmax": vmax}
+
+
+@dataclass(frozen=True)
+class QHAdam(Forgetting):
+    """QHAdam (Ma and Yarats 2019): Adam with FedGM's discount on both moments.
+
+    ``x -= eta ((1-nu1) D + nu1 d') / (sqrt((1-nu2) D^2 + nu2 v') + tau)``.
+
+    With ``bias_correction``, as in its paper, v_0 = 0, d' = d / (1-beta1^t) and v' = v / (1-beta2^t), so that
+    nu1 = nu2 = 1 is Adam. Without it v_0 = tau^2, d' = d and v' = v, so that nu1 = nu2 = 1 is FedAdam.
+    """
+
+    nu1: float
+    nu2: float
+    bias_correction: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(isfinite(self.nu1), "algorithm.nu1", self.nu1, "a finite number", "algorithm.nu1=0.7")
+        allowed = "0 <= nu2 <= 1, or roots turn negative"
+        require(0 <= self.nu2 <= 1, "algorithm.nu2", self.nu2, allowed, "algorithm.nu2=1.0")
+
+    def init(self, x: Tensor) -> State:
+        """d_0 = 0; v_0 = 0 and a count of rounds where the moments are corrected."""
+        state = super().init(x)
+        return {**state, "v": zeros_like(x), "t": x.new_zeros(())} if self.bias_correction else state
+
+    def step(self, x: Tensor, state: State, delta: Tensor, hyper: Hyper) -> tuple[Tensor, State]:
+        """One server round."""
+        d = self.first_moment(state["d"], delta)
+        v = self.second_moment(state["v"], delta)
+        count = {"t": state["t"] + 1} if "t" in state else {}
+        unbiased_d, unbiased_v = self._corrected(d, v, int(count["t"].item())) if count else (d, v)
+        numerator = (1 - self.nu1) * delta + self.nu1 * unbiased_d
+        denominator = ((1 - self.nu2) * delta.square() + self.nu2 * unbiased_v).sqrt() + self.tau
+        return x - hyper["eta"] * numerator / denominator, {"d": d, "v": v, **count}
+
+    def _corrected(self, d: Tensor, v: Tensor, t: int) -> tuple[Tensor, Tensor]:
+        """Both moments as weighted means of the updates so far: zeros at the start do not count."""
+        return d / (1 - self.beta1**t), v / (1 - self.beta2**t)
+
+
+@dataclass(frozen=True)
+class NormalizedMomentum:
+    """NSGD-M: ``d = (1-beta) D + beta d;  x -= eta d / ||d||``, so every step has length eta.
+
+    >>> from torch import tensor
+    >>> rule = NormalizedMomentum(eta=0.5, beta=0.9)
+    >>> x = tensor([1.0, 1.0])
+    >>> rule.step(x, rule.init(x), tensor([30.0, 40.0]), rule.hyper)[0]  # 0.5 along (0.6, 0.8)
+    tensor([0.7000, 0.6000])
+    """
+
+    eta: float
+    beta: float
+
+    def __post_init__(self) -> None:
+        require(0 < self.eta < inf, "algorithm.eta", self.eta, "a positive number", "algorithm.eta=0.5")
+        require(0 <= self.beta < 1, "algorithm.beta", self.beta, "0 <= beta < 1", "algorithm.beta=0.9")
+
+    @property
+    def hyper(self) -> Hyper:
+        """Both may change from round to round."""
+        return {"eta": self.eta, "beta": self.beta}
+
+    def follow(self, eta: float, first: float) -> Hyper:
+        """The new eta at the same beta; W1 has no meaning here."""
+        return {"eta": eta, "beta": self.beta}
+
+    def gain(self, hyper: Hyper) -> float:
+        """Not a number: the first step has length eta, not a multiple of D's."""
+        return nan
+
+    def init(self, x: Tensor) -> State:
+        """d_0 = 0."""
+        return {"d": zeros_like(x)}
+
+    def step(self, x: Tensor, state: State, delta: Tensor, hyper: Hyper) -> tuple[Tensor, State]:
+        """One server round; d = 0 moves nothing."""
+        d = (1 - hyper["beta"]) * delta + hyper["beta"] * state["d"]
+        norm = vector_norm(d, dtype=float64).item()
+        return x - (hyper["eta"] / norm if norm else 0.0) * d, {"d": d}

@@ -12,7 +12,14 @@ from fedgm.server.rule import Hyper, State
 
 
 def extrapolation(squared: float, delta: Tensor, eps: float) -> float:
-    """``max(1, mean_i |D_i|^2 / (2 (|D|^2 + eps)))``: large where clients disagree."""
+    """``max(1, mean_i |D_i|^2 / (2 (|D|^2 + eps)))``: large where clients disagree.
+
+    >>> from torch import tensor
+    >>> extrapolation(squared=32.0, delta=tensor([2.0]), eps=0.0)
+    4.0
+    >>> extrapolation(squared=4.0, delta=tensor([2.0]), eps=0.0)  # clients that agree
+    1.0
+    """
     return max(1.0, squared / (2 * (vector_norm(delta, dtype=float64).item() ** 2 + eps)))
 
 

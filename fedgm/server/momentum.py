@@ -36,6 +36,9 @@ def server_step(x: V, d: V, delta: V, m: Momentum) -> tuple[V, V]:
 
     ``d`` is *damped*: it averages updates, it does not sum them as ``torch.optim.SGD`` or Flower's
     ``FedAvgM`` do. A summing server with rate ``lr`` equals ``eta = lr / (1 - beta)``.
+
+    >>> server_step(x=1.0, d=0.0, delta=0.5, m=Momentum(eta=2.0, beta=0.5, nu=0.5))
+    (0.25, 0.25)
     """
     d_next = (1 - m.beta) * delta + m.beta * d
     h_next = (1 - m.nu) * delta + m.nu * d_next
@@ -43,17 +46,30 @@ def server_step(x: V, d: V, delta: V, m: Momentum) -> tuple[V, V]:
 
 
 def gain(m: Momentum) -> float:
-    """What the first update (d_0 = 0) is multiplied by: ``eta (1 - beta nu)``."""
+    """What the first update (d_0 = 0) is multiplied by: ``eta (1 - beta nu)``.
+
+    >>> gain(Momentum(eta=2.0, beta=0.5, nu=0.5))
+    1.5
+    """
     return m.eta * (1 - m.beta * m.nu)
 
 
 def momentum_constant(m: Momentum) -> float:
-    """W1 = eta beta nu / (1 - beta), which Eq. 3 keeps constant over stages."""
+    """W1 = eta beta nu / (1 - beta), which Eq. 3 keeps constant over stages.
+
+    >>> momentum_constant(Momentum(eta=2.0, beta=0.75, nu=0.5))
+    3.0
+    """
     return m.eta * m.beta * m.nu / (1 - m.beta)
 
 
 def staged_beta(W1: float, eta: float, nu: float) -> float:
-    """The beta that keeps W1 at a new eta (Eq. 3): ``W1 / (W1 + eta nu)``."""
+    """The beta that keeps W1 at a new eta (Eq. 3): ``W1 / (W1 + eta nu)``.
+
+    >>> beta = staged_beta(W1=3.0, eta=1.0, nu=0.5)
+    >>> round(momentum_constant(Momentum(eta=1.0, beta=beta, nu=0.5)), 12)
+    3.0
+    """
     return W1 / (W1 + eta * nu)
 
 
@@ -61,6 +77,9 @@ def staged_beta_nesterov(W1: float, eta: float) -> float:
     """The beta that keeps W1 where nu follows beta (FedNAG): the positive root of eta b^2 + W1 b = W1.
 
     Written without the difference of the textbook formula, which loses digits where eta is small.
+
+    >>> staged_beta_nesterov(W1=1.5, eta=3.0)
+    0.5
     """
     return 2 * W1 / (W1 + sqrt(W1 * W1 + 4 * eta * W1))
 
@@ -71,13 +90,25 @@ def averaged(x: V, d: V, m: Momentum) -> V:
     GPA sends y = mu_y x + (1 - mu_y) z and evaluates x. With e = x - z, e = eta beta / (1 - beta) d and
     y = z + nu e, so x = y + (1 - nu) e. Where beta changes, e belongs to the step that comes: ``m`` is the
     triple of the next round. nu = 1 sends the average itself.
+
+    >>> averaged(x=1.0, d=0.5, m=Momentum(eta=2.0, beta=0.5, nu=0.5))
+    1.5
     """
     return x + ((1 - m.nu) * m.eta * m.beta / (1 - m.beta)) * d
 
 
 @dataclass(frozen=True)
 class GeneralMomentum:
-    """FedGM as a server rule; ``nu_is_beta`` ties nu to beta when a stage drops (FedNAG)."""
+    """FedGM as a server rule; ``nu_is_beta`` ties nu to beta when a stage drops (FedNAG).
+
+    >>> from torch import tensor
+    >>> rule = GeneralMomentum(eta=2.0, beta=0.5, nu=0.5)
+    >>> x = tensor([1.0])
+    >>> rule.step(x, rule.init(x), tensor([0.5]), rule.hyper)
+    (tensor([0.2500]), {'d': tensor([0.2500])})
+    >>> rule.follow(eta=1.0, first=2.0)  # beta rises, so that W1 stays
+    {'eta': 1.0, 'beta': 0.6666666666666666, 'nu': 0.5}
+    """
 
     eta: float
     beta: float

@@ -46,6 +46,15 @@ class SeesNorms(Protocol):
 
 
 @runtime_checkable
+class Logs(Protocol):
+    """A rule with columns of its own in the rows."""
+
+    def log(self, state: State, hyper: Hyper) -> dict[str, float]:
+        """Values by name after a step; a row has them as ``server/<name>``."""
+        ...
+
+
+@runtime_checkable
 class Averages(Protocol):
     """A rule that knows a better point to evaluate than the model it sends (``eval.point=average``)."""
 

@@ -1,74 +1,175 @@
-"""Other people's momentum schemes as server rules in their own parameters: ``_target_`` of a yaml each.
+"""Every momentum scheme of Section 3 and since, in its own parameters: FedGM at some (eta, beta, nu).
 
-Each is FedGM at the converted (eta, beta, nu); the formulas are in :mod:`fedgm.server.conversions` and
-:mod:`fedgm.server.later`.
+Each function is the ``_target_`` of a yaml in conf/algorithm; :mod:`fedgm.server.family` lists them all.
+
+Momentum that *sums* its updates (Flower, TFF, ``torch.optim.SGD``) and momentum that *averages* them
+(the paper, Eq. 2) go by one name. ``lr=1 beta=0.9`` of the first is ``eta=10 beta=0.9`` of the second:
+
+>>> fedavgm_summed(lr=1.0, beta=0.75)
+GeneralMomentum(eta=4.0, beta=0.75, nu=1.0, nu_is_beta=False)
 """
 
-from fedgm.server import conversions, later
+from dataclasses import dataclass
+from math import inf, isfinite, sqrt
+
+from fedgm.errors import require
 from fedgm.server.momentum import GeneralMomentum
-from fedgm.server.schedule_free import ScheduleFree
+
+
+def fedavg() -> GeneralMomentum:
+    """Plain averaging; beta is without effect while nu = 0."""
+    return GeneralMomentum(1.0, 0.0, 0.0)
+
+
+def fedsgd(eta: float) -> GeneralMomentum:
+    """FedAvg with a server rate."""
+    return GeneralMomentum(_positive("eta", eta), 0.0, 0.0)
+
+
+def fedavgm(eta: float, beta: float) -> GeneralMomentum:
+    """Heavy ball in the paper's damped form."""
+    return GeneralMomentum(_positive("eta", eta), _factor("beta", beta), 1.0)
 
 
 def fedavgm_summed(lr: float, beta: float) -> GeneralMomentum:
-    """FedAvgM of Hsu 2019, Flower and TFF: ``v = beta v + D; x -= lr v``."""
-    return GeneralMomentum(*conversions.fedavgm_summed(lr, beta))
+    """Heavy ball of Hsu 2019, Flower, TFF and SlowMo: ``v = beta v + D; x -= lr v``; v is d/(1-beta)."""
+    return GeneralMomentum(_positive("lr", lr) / (1 - _factor("beta", beta)), beta, 1.0)
+
+
+def fednag(eta: float, beta: float) -> GeneralMomentum:
+    """Nesterov in the paper's damped form."""
+    return GeneralMomentum(_positive("eta", eta), _factor("beta", beta), beta, nu_is_beta=True)
 
 
 def nesterov_summed(lr: float, beta: float) -> GeneralMomentum:
-    """FedMom, DiLoCo's outer step: ``v = beta v + D; x -= lr (D + beta v)``; nu stays tied to beta."""
-    return GeneralMomentum(*conversions.nesterov_summed(lr, beta), nu_is_beta=True)
+    """Nesterov of ``torch.optim.SGD``, FedMom and DiLoCo: ``v = beta v + D; x -= lr (D + beta v)``."""
+    return GeneralMomentum(_positive("lr", lr) / (1 - _factor("beta", beta)), beta, beta, nu_is_beta=True)
 
 
 def snoo(lr: float, mu: float) -> GeneralMomentum:
-    """SNOO's outer step: ``b = mu b + D; x -= lr (D + mu b)``; nu stays tied to beta = mu."""
-    return GeneralMomentum(*conversions.snoo(lr, mu), nu_is_beta=True)
+    """SNOO's outer step: ``b = mu b + D; x -= lr (D + mu b)``, summed Nesterov as DiLoCo's."""
+    return GeneralMomentum(_positive("lr", lr) / (1 - _factor("mu", mu)), mu, mu, nu_is_beta=True)
+
+
+def fedgm(eta: float, beta: float, nu: float) -> GeneralMomentum:
+    """Eq. 2 itself; nu outside [0, 1] is legal."""
+    require(isfinite(nu), "algorithm.nu", nu, "a finite number, usually in [0, 1]", "algorithm.nu=0.9")
+    return GeneralMomentum(_positive("eta", eta), _factor("beta", beta), nu)
 
 
 def snv(a: float, b1: float, b2: float) -> GeneralMomentum:
-    """Synthesised Nesterov Variants: ``s' = s - a D + b1 (s - s_prev); x = s' + b2 (s' - s)``."""
-    return GeneralMomentum(*conversions.snv(a, b1, b2))
+    """Synthesised Nesterov Variants (Lessard 2016), seen from the point x where gradients are taken.
+
+    ``s' = s - a D + b1 (s - s_prev); x = s' + b2 (s' - s)``.
+    """
+    _positive("a", a)
+    allowed = "0 < b1 < 1, since nu divides by b1 (without momentum take fedsgd)"
+    require(0 < b1 < 1, "algorithm.b1", b1, allowed, "algorithm.b1=0.9")
+    require(isfinite(b2), "algorithm.b2", b2, "a finite number", "algorithm.b2=0.9")
+    return GeneralMomentum(a / (1 - b1), b1, 1 - (1 - b1) * b2 / b1)
 
 
 def triple(L: float, kappa: float) -> GeneralMomentum:
-    """Triple Momentum for smoothness L and condition number kappa."""
-    return GeneralMomentum(*conversions.triple(L, kappa))
+    """Triple Momentum (Van Scoy 2018) for an L-smooth function of condition number kappa."""
+    r = 1 - 1 / sqrt(_condition(kappa))
+    return snv((1 + r) / _positive("L", L), r * r / (2 - r), r * r / ((1 + r) * (2 - r)))
 
 
 def robust(L: float, kappa: float, r: float) -> GeneralMomentum:
-    """Robust Momentum; r trades triple momentum's speed for gradient descent's tolerance of noise."""
-    return GeneralMomentum(*conversions.robust(L, kappa, r))
+    """Robust Momentum (Cyrus 2018); r runs from triple momentum to gradient descent."""
+    low, high = 1 - 1 / sqrt(_condition(kappa)), 1 - 1 / kappa
+    legal = low - 1e-6 <= r <= high + 1e-6  # six digits, as printed, may lie just outside
+    allowed = f"1 - 1/sqrt(kappa) = {low:.6g} <= r <= 1 - 1/kappa = {high:.6g}"
+    require(legal, "algorithm.r", r, allowed, f"algorithm.r={(low + high) / 2:.4g}")
+    slope = (1 - r) ** 2 * (1 + r)
+    return snv(kappa * slope / _positive("L", L), kappa * r**3 / (kappa - 1), r**3 / ((kappa - 1) * slope))
 
 
 def pid(kP: float, kI: float, kD: float) -> GeneralMomentum:
-    """A PID controller on the error -D."""
-    return GeneralMomentum(*conversions.pid(kP, kI, kD))
+    """A PID controller whose filtered derivative forgets at the rate beta = kD / (kD - kP)."""
+    _positive("kI", kI)
+    if kP == 0 and kD == 0:
+        return GeneralMomentum(kI, 0.0, 0.0)
+    legal = kP * kD < 0 and isfinite(kP * kD)
+    require(legal, "algorithm.kD", kD, f"the sign opposite to kP={kP:g}", f"algorithm.kD={-9 * kP or 1:g}")
+    return GeneralMomentum(kI, kD / (kD - kP), kP * kP / (kI * kD))
 
 
 def pid_opt(a: float, r: float, Kd: float) -> GeneralMomentum:
-    """The PID optimiser: ``V = a V - r D; W = a W + (1-a)(D - D_prev); x += V + Kd W``."""
-    return GeneralMomentum(*conversions.pid_opt(a, r, Kd))
+    """The PID optimiser (An 2018): ``V = a V - r D; W = a W + (1-a)(D - D_prev); x += V + Kd W``.
+
+    A summed heavy ball and a derivative term; Kd > 0 makes nu > 1.
+    """
+    _positive("r", r)
+    _factor("a", a)
+    require(isfinite(Kd), "algorithm.Kd", Kd, "a finite number", "algorithm.Kd=0")
+    if a == 0:
+        require(Kd == 0, "algorithm.Kd", Kd, "0 where a = 0, since nu divides by a", "algorithm.Kd=0")
+        return GeneralMomentum(r, 0.0, 0.0)
+    return GeneralMomentum(r / (1 - a), a, 1 + Kd * (1 - a) ** 2 / (r * a))
 
 
 def accsgd(delta: float, kappa: float, xi: float, eps: float = 0.7) -> GeneralMomentum:
-    """AccSGD, also called ASGD."""
-    return GeneralMomentum(*conversions.accsgd(delta, kappa, xi, eps))
+    """AccSGD (Kidambi 2018): short step delta, long step kappa, advantage xi; its authors fix eps."""
+    _positive("delta", delta)
+    _positive("xi", xi)
+    _positive("eps", eps)
+    allowed = f"eps^2 xi = {eps * eps * xi:.6g} <= kappa, or beta turns negative"
+    require(
+        eps * eps * xi <= kappa < inf, "algorithm.kappa", kappa, allowed, f"algorithm.kappa={xi * xi + 1:g}"
+    )
+    beta = (kappa - eps * eps * xi) / (kappa + eps * xi)
+    return GeneralMomentum(delta * eps * (1 + xi) / (1 + eps), beta, (eps * xi - 1) / (eps * (1 + xi)))
 
 
 def gpa(a: float, mu_x: float, mu_y: float) -> GeneralMomentum:
-    """Primal averaging: ``z -= a D; x = mu_x x + (1-mu_x) z``; y = mu_y x + (1-mu_y) z is sent."""
-    return GeneralMomentum(*later.gpa(a, mu_x, mu_y))
+    """Primal averaging: ``z -= a D; x = mu_x x + (1-mu_x) z``; y = mu_y x + (1-mu_y) z is sent.
+
+    With e = x - z, e = a mu_x/(1-mu_x) d, so that y steps as Eq. 2 does.
+    """
+    require(isfinite(mu_y), "algorithm.mu_y", mu_y, "a finite number", "algorithm.mu_y=0.9")
+    return GeneralMomentum(_positive("a", a), _factor("mu_x", mu_x), mu_y)
+
+
+@dataclass(frozen=True)
+class ScheduleFree(GeneralMomentum):
+    """FedGM whose beta is that of ``schedule=schedule_free``; under another schedule beta would stay 0."""
 
 
 def schedule_free(a: float, b: float) -> GeneralMomentum:
-    """Schedule-Free SGD: as GPA with x the mean of all z; its beta is that of ``schedule=schedule_free``."""
-    return ScheduleFree(*later.schedule_free(a, b))
+    """Schedule-Free SGD (Defazio 2024): as GPA, with x the mean of all z, so that beta changes every round.
+
+    Its recursion is z -= a D; x = (1-c) x + c z with c = 1/(t+1); y = (1-b) z + b x is sent. With
+    e = x - z = a (t-1)/2 d the steps of y are those of Eq. 2 at eta = a (1 - b/2), nu = b/(2-b) and
+    beta_t = (t-1)/(t+1), t from 1: 0 in the first round, later betas come from ``schedule=schedule_free``.
+    W1 grows with t, so Eq. 3 does not hold.
+    """
+    return ScheduleFree(_positive("a", a) * (1 - _factor("b", b) / 2), 0.0, b / (2 - b))
 
 
 def ema_nesterov(b: float, g: float) -> GeneralMomentum:
-    """EMA-Nesterov: ``x' = x + b m - D; m = g m + (1-g)(x' - x)``; x + b m is sent."""
-    return GeneralMomentum(*later.ema_nesterov(b, g))
+    """EMA-Nesterov: ``x' = x + b m - D; m = g m + (1-g)(x' - x)``; x + b m is sent; m is -d/(1-b)."""
+    return GeneralMomentum(1 / (1 - _factor("b", b)), _factor("g", g) + (1 - g) * b, b)
 
 
 def fedacg(lam: float) -> GeneralMomentum:
-    """FedACG's server: ``m = lam m + D; x -= m``; x - lam m is sent, so nu stays tied to beta."""
-    return GeneralMomentum(*later.fedacg(lam), nu_is_beta=True)
+    """FedACG's server: ``m = lam m + D; x -= m``, summed Nesterov at rate 1; x - lam m is sent."""
+    return GeneralMomentum(1 / (1 - _factor("lam", lam)), lam, lam, nu_is_beta=True)
+
+
+def _positive(name: str, value: float) -> float:
+    """The value, if it is a positive number."""
+    require(0 < value < inf, f"algorithm.{name}", value, "a positive number", f"algorithm.{name}=1.0")
+    return value
+
+
+def _factor(name: str, value: float) -> float:
+    """The value, if it can be a momentum factor."""
+    require(0 <= value < 1, f"algorithm.{name}", value, f"0 <= {name} < 1", f"algorithm.{name}=0.9")
+    return value
+
+
+def _condition(kappa: float) -> float:
+    """The value, if it can be a condition number with room for momentum."""
+    require(1 < kappa < inf, "algorithm.kappa", kappa, "kappa > 1", "algorithm.kappa=10")
+    return kappa

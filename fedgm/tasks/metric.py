@@ -5,6 +5,8 @@ from typing import Any, Literal, NamedTuple
 
 Row = dict[str, float | int | None]  # what is known of a round, by column
 SPLITS = ("train", "test")  # of which x_t is measured; `local` is measured while clients train
+TRAIN, TEST = SPLITS
+WORDS = {TRAIN: "training", TEST: "test"}
 
 
 class Metric(NamedTuple):
@@ -28,6 +30,19 @@ class Metric(NamedTuple):
         """What stands beside an axis."""
         return f"{self.label}, {self.unit}" if self.unit else self.label
 
+    @property
+    def difference(self) -> str:
+        """The unit of a difference: points, where the metric is shown in percent."""
+        return "points" if self.unit == "%" else self.unit
+
+    def column(self, split: str) -> str:
+        """Its column of a split, as rows have it."""
+        return f"{split}/{self.name}"
+
+    def words(self, split: str) -> str:
+        """For people: training or test, and the label."""
+        return f"{WORDS.get(split, split)} {self.label}"
+
 
 LOSS = Metric("loss", "loss")
 ACCURACY = Metric("acc", "accuracy", "higher", 100.0, "%")
@@ -37,6 +52,40 @@ STANDARD = {metric.name: metric for metric in (LOSS, ACCURACY)}  # known without
 def has_chance_level(name: str) -> bool:
     """Whether a model that guesses reaches 1 / classes in it, so that no more than this means divergence."""
     return name == ACCURACY.name
+
+
+class Column(NamedTuple):
+    """A column as pictures show it: its name in rows, and the metric as its task describes it."""
+
+    name: str
+    metric: Metric
+
+    @property
+    def scale(self) -> float:
+        """What a value is multiplied by where it is shown."""
+        return self.metric.scale
+
+    @property
+    def words(self) -> str:
+        """What it is, without its unit: test accuracy."""
+        split, _, name = self.name.partition("/")
+        plain = self.metric.label == name and name not in STANDARD  # nobody has described it
+        return self.name if plain or split not in SPLITS else self.metric.words(split)
+
+    @property
+    def axis(self) -> str:
+        """What stands beside an axis: test accuracy, %."""
+        return f"{self.words}, {self.metric.unit}" if self.metric.unit else self.words
+
+    @property
+    def unit(self) -> str:
+        """What follows a value in a sentence; the space does not break."""
+        return f"\u00a0{self.metric.unit}" if self.metric.unit else ""
+
+    def number(self, value: float) -> str:
+        """A value as it is printed: percent with one decimal, or three digits."""
+        shown = self.scale * value
+        return f"{shown:.1f}" if self.metric.unit == "%" else f"{shown:#.3g}".rstrip(".")
 
 
 class Scoreboard(NamedTuple):
@@ -74,6 +123,11 @@ def scoreboard(summary: Mapping[str, Any]) -> Scoreboard:
     if "metrics" not in summary:
         return Scoreboard((LOSS, ACCURACY), f"test/{ACCURACY.name}")
     return Scoreboard(tuple(Metric(**entry) for entry in summary["metrics"]), summary["metric"])
+
+
+def column(name: str, boards: Iterable[Scoreboard] = ()) -> Column:
+    """A column with its metric as the first run that has it describes it."""
+    return Column(name, described(name.rpartition("/")[2], boards))
 
 
 def described(name: str, boards: Iterable[Scoreboard]) -> Metric:

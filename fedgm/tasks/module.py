@@ -91,8 +91,8 @@ class TaskModule(pl.LightningModule, ABC):
             batch = Numbered(batch_idx * self.trainer.world_size + self.trainer.global_rank, batch)
         if batch.number < 0:  # of a worker without a share
             return
-        found = self.sums(batch.batch)
-        values = [found[metric.name] for metric in self.metrics] + [found["count"]]
+        sums = self.sums(batch.batch)
+        values = [sums[metric.name] for metric in self.metrics] + [sums["count"]]
         self._table[loader, batch.number] = torch.stack(
             [torch.as_tensor(value, dtype=torch.float64, device=self.device) for value in values]
         )
@@ -117,13 +117,13 @@ def spread(split: str, names: list[str], cells: Tensor, groups: list[int]) -> di
     sums = torch.zeros(max(groups) + 1, cells.shape[1], dtype=cells.dtype)
     sums.index_add_(0, torch.tensor(groups), cells)
     means = sums[:, :-1] / sums[:, -1:]
-    found: dict[str, float] = {}
+    columns: dict[str, float] = {}
     for name, values in zip(names, means.T, strict=True):
-        found[f"{split}/{name}_mean"] = values.mean().item()
-        found[f"{split}/{name}_std"] = values.std(correction=0).item()
-        found[f"{split}/{name}_p10"] = values.quantile(0.1).item()
-        found[f"{split}/{name}_p90"] = values.quantile(0.9).item()
-    return found
+        columns[f"{split}/{name}_mean"] = values.mean().item()
+        columns[f"{split}/{name}_std"] = values.std(correction=0).item()
+        columns[f"{split}/{name}_p10"] = values.quantile(0.1).item()
+        columns[f"{split}/{name}_p90"] = values.quantile(0.9).item()
+    return columns
 
 
 def _as_list(loaders: Any) -> list[Any]:

@@ -1,14 +1,21 @@
 """The paper's theorems as a diagnostic: conditions, bounds, rates, and a quadratic to hold them against."""
 
-from fedgm.theory.autonomous import corollary, theorem3
-from fedgm.theory.bounds import diagnose, theorem1, theorem2
-from fedgm.theory.estimate import Estimate, Spread, gradient_spread, measure
-from fedgm.theory.hessian import Curvature, hessian_norm
+from fedgm.theory.bounds import corollary, diagnose, theorem1, theorem2, theorem3
+from fedgm.theory.estimate import Curvature, Estimate, Spread, gradient_spread, hessian_norm, measure
 from fedgm.theory.report import render, verdict
 from fedgm.theory.scope import Training, require_covered
-from fedgm.theory.setting import Problem, Setting, Symbols, TheoryStage, symbols, theory_stages
+from fedgm.theory.setting import (
+    Problem,
+    Setting,
+    Symbols,
+    TheoryStage,
+    Work,
+    arrives_uniformly,
+    local_work,
+    symbols,
+    theory_stages,
+)
 from fedgm.theory.statement import Bound, Condition, Rate, Report, Variant, rate
-from fedgm.theory.work import Work, arrives_uniformly, local_work
 
 __all__ = [
     "Bound",

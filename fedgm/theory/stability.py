@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedgm.participation.normalize import Normalize, weights
+from fedgm.participation.local_work import Normalize, weights
 from fedgm.participation.task import Anchor
 from fedgm.server import Momentum, server_step
 

@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fedgm.cli.starting import ready
 from fedgm.config import refusal
 from fedgm.config.refusals import ERRORS
+from fedgm.starting import ready
 
 GOOD = ("finished", "diverged", "paused")
 
@@ -113,10 +113,10 @@ def _compare(outcomes: list[tuple[str, dict[str, Any]]]) -> Path | None:
     good = [outcome for _, outcome in outcomes if outcome["status"] in GOOD and outcome["shown"] != "-"]
     if len(good) < 2:
         return None
-    from fedgm.figures.formats import save
-    from fedgm.runs.compare import picture
-    from fedgm.runs.find import find
-    from fedgm.runs.labels import lines
+    from fedgm.figures.style import save
+    from fedgm.results.find import find
+    from fedgm.results.labels import lines
+    from fedgm.study.compare import picture
 
     folders = [Path(outcome["folder"]) for outcome in good]
     names = sorted("/".join(folder.parts[-3:]) for folder in folders)

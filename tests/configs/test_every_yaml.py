@@ -10,9 +10,10 @@ import yaml
 import fedgm
 from fedgm import config
 from fedgm.errors import ConfigError, DataError
-from fedgm.job import assemble
-from fedgm.job.main import main
-from fedgm.track import rows
+from fedgm.results import rows
+from fedgm.running.main import main
+from fedgm.running.parts import build_parts
+from fedgm.running.trainer import build_module
 
 CONF = config.conf_dir()
 GROUPS = {g.name: sorted(p.stem for p in g.glob("*.yaml")) for g in sorted(CONF.iterdir()) if g.is_dir()}
@@ -122,9 +123,9 @@ def test_every_option_runs_and_writes_the_documented_rows(group, option, tmp_pat
 @pytest.mark.parametrize(("group", "option"), options("profile", "trainer"))
 def test_every_profile_and_trainer_composes_and_its_parts_are_built(group, option):
     run = config.validate(config.compose([choice(group, option)]))
-    _, plan = assemble.build_server(run)
+    plan = build_parts(run).engine.plan
     assert plan.ends[-1] == run.rounds == round(500 * run.profile.rounds_scale)
-    module = assemble.build_module(run, {"num_classes": 10})
+    module = build_module(run, {"num_classes": 10})
     assert sum(p.numel() for p in module.parameters()) > 10_000
     assert getattr(run, group).name == option
 
@@ -133,7 +134,7 @@ def test_every_profile_and_trainer_composes_and_its_parts_are_built(group, optio
 def test_every_experiment_composes_at_the_papers_scale(group, option):
     run = config.validate(config.compose([choice(group, option), "profile=paper"]))
     assert run.rounds == run.paper_rounds
-    assert assemble.build_server(run)[1].ends[-1] == run.paper_rounds
+    assert build_parts(run).engine.plan.ends[-1] == run.paper_rounds
     assert run.name == option  # the folder of its figure
 
 

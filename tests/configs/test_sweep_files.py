@@ -10,8 +10,8 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from fedgm import config
-from fedgm.job import assemble
-from fedgm.track.identity import identity
+from fedgm.config.identity import identity
+from fedgm.running.parts import build_parts
 from tests.configs.json_schema import violations
 
 HERE = Path(__file__).parent
@@ -86,7 +86,7 @@ def test_every_point_is_built_and_is_a_run_of_its_own(path):
         if chosen not in composed:  # a fifth of a second each
             composed[chosen] = config.compose(words(file, point))
         run = config.validate(set_values(composed[chosen], point))
-        assemble.build_server(run)
+        build_parts(run)
         found.add(repr(run))
     assert len(found) == len(every) == SIZES.get(path.stem, len(every))
     last = config.compose(words(file, every[-1]))  # the short way is the long way
@@ -105,7 +105,7 @@ def test_every_point_is_built_and_is_a_run_of_its_own(path):
 def test_every_point_composes_from_the_words_of_the_agent(path):
     file = load(path)
     for point in points(file):
-        assemble.build_server(config.validate(config.compose(words(file, point))))
+        build_parts(config.validate(config.compose(words(file, point))))
 
 
 def test_every_grid_has_the_size_that_is_promised():

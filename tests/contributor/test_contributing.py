@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import fedgm
 import fedgm.server
-from fedgm.cli.group import main
+from fedgm.commands import main
 from fedgm.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]

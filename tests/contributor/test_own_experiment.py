@@ -4,8 +4,8 @@ import json
 
 from click.testing import CliRunner
 
-from fedgm.cli.group import main
-from fedgm.track import record
+from fedgm.commands import main
+from fedgm.results.find import below
 
 YAML = """\
 # @package _global_
@@ -36,7 +36,7 @@ def test_its_lines_are_run_and_drawn_and_no_claim_is_judged(tmp_path):
     page = tmp_path / "page.md"
     result = reproduce(tmp_path, "mine", "--seeds", "0,", "--report", str(page))
     assert result.exit_code == 0, result.output
-    runs = record.below(tmp_path / "outputs" / "mine")
+    runs = below(tmp_path / "outputs" / "mine")
     assert sorted((run.facts["algorithm"], run.status) for run in runs) == [
         ("fedavg", "finished"), ("fedavgm", "finished"),
     ]  # fmt: skip
@@ -45,7 +45,8 @@ def test_its_lines_are_run_and_drawn_and_no_claim_is_judged(tmp_path):
     assert "searchpath" not in str(path)
     verdict = json.loads(path.read_text())
     assert (verdict["figure"], verdict["name"], verdict["claims"]) == ("mine", "mine", [])
-    assert [line["seeds"] for line in verdict["lines"]] == [{"0": "finished"}] * 2
+    states = {line["seeds"]["0"] for line in verdict["lines"]}  # two rounds teach hardly anything
+    assert states <= {"finished", "near chance"}
     text = page.read_text()
     assert "## Mine\n" in text
     assert "| FedAvg | " in text

@@ -1,4 +1,4 @@
-"""Twelve changes as a stranger makes them: one file and one yaml each, outside fedgm, nothing else edited."""
+"""Thirteen changes as a stranger makes them: a file and a yaml each, outside fedgm, nothing else edited."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,11 @@ from click.testing import CliRunner
 from safetensors.torch import load_file
 
 import fedgm
-from fedgm.cli.group import main
+from fedgm.commands import main
 from fedgm.errors import ConfigError
+from fedgm.results import archive
+from fedgm.study import claims, figure_runs
+from tests.results.made_records import record
 
 HOME = Path(__file__).parent
 CONF = HOME / "my_conf"
@@ -56,7 +59,7 @@ def test_each_yaml_names_one_file_and_no_file_is_named_twice():
     ]
     files = {path.stem for path in (HOME / "elsewhere").glob("*.py")} - {"__init__", "count_runs"}
     assert sorted(targets) == sorted(files)
-    assert len(targets) == 11  # the twelfth is a command, which has no configuration
+    assert len(targets) == 13  # a command has no configuration
 
 
 def test_server_rule(tmp_path):
@@ -64,6 +67,8 @@ def test_server_rule(tmp_path):
     found = rows(run(tmp_path, "algorithm=clipped", "algorithm.eta=2", callbacks=[watch]))
     assert found[1]["update/norm"] > 0.01
     assert watch.steps == [pytest.approx(0.02, rel=1e-3)]  # eta * limit
+    shares = [1 - 0.01 / row["update/norm"] for row in found]
+    assert [row["server/clipped"] for row in found] == pytest.approx(shares)  # a column of the rule's own
     with pytest.raises(ConfigError, match=r"algorithm\.limit=-1"):
         run(tmp_path, "algorithm=clipped", "algorithm.limit=-1")
     with pytest.raises(ConfigError, match=r"algorithm\.limit=wide: expected a number"):
@@ -115,6 +120,26 @@ def test_data_set(tmp_path):
     assert min(len(bias) for name, bias in tensors.items() if name.endswith(".bias")) == 2  # its classes
 
 
+WITHOUT_YAML = "data.partition={_target_: elsewhere.halves.halves, share: 0.75}"
+
+
+@pytest.mark.parametrize("words", [["+data/partition=halves", "data.partition.share=0.75"], [WITHOUT_YAML]])
+def test_partition(tmp_path, words):
+    watch = Watch()
+    words = [*words, "participation/sampler=in_turn", "clients.count=4", "local.unit=epochs"]
+    result = run(tmp_path / "run", *words, rounds=1, callbacks=[watch])
+    assert watch.clients == [0, 1]
+    assert (
+        rows(result)[0]["cohort/steps"] == 2 * 8
+    )  # clients 0 and 1 share 150 of 200 images, in batches of 10
+    drawn = CliRunner().invoke(main, ["data", "--show", *SMALL, *words, "--out", str(tmp_path / "split.png")])
+    assert drawn.exit_code == 0, drawn.output
+    with pytest.raises(ConfigError, match=r"data\.partition\.share=2: expected"):
+        run(tmp_path, *words, "data.partition.share=2")
+    with pytest.raises(ConfigError, match=r"data\.partition\.share=wide: expected a number"):
+        run(tmp_path, *words, "data.partition.share=wide")
+
+
 def test_task(tmp_path):
     result = run(tmp_path, "task=two_guesses")
     assert result.summary["metric"] == "test/top2"
@@ -148,6 +173,34 @@ def test_upload_rule(tmp_path):
     plain = rows(run(tmp_path / "plain", rounds=1))[0]["bytes/up"]
     n = watch.deltas[0].numel()
     assert plain - sent == 2 * (4 * n - (-(-n // 8) + 4))
+
+
+def test_claim(tmp_path):
+    """Runs with made-up curves: FedAvgM is two points ahead in the first half, behind in the second."""
+    words = [word for word in SMALL if word != "trainer.workers=1"] + ["rounds=20", "eval.every=1"]
+    planned = figure_runs.make("first_half", [0, 1, 2], words, str(tmp_path))
+    first = {"fedavg": 0.30, "fedavgm": 0.32}
+    made = [
+        record(job, [first[key] + 0.001 * seed * (key == "fedavg")] * 10 + [0.6 - first[key]] * 10)
+        for (key, seed), job in planned.jobs.items()
+    ]
+    archive.write(tmp_path / "rows.jsonl", made)
+    [verdict] = fedgm.reproduce("first_half", words, stored=tmp_path / "rows.jsonl", out=tmp_path, seeds=3)
+    ahead, behind = verdict["claims"]
+    assert (ahead["claim"], ahead["verdict"], behind["verdict"]) == ("mine", "holds", "does not hold")
+    assert ahead["parts"][0]["mean"] == pytest.approx(1.9)  # 2.0, 1.9, 1.8 points
+    assert ahead["parts"][0]["part"] == "FedAvgM over FedAvg: area under test accuracy over the first half"
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [("elsewhere.first_half.NONE", "nothing can be imported"), ("elsewhere.stripes.load", "not a fedgm")],
+)
+def test_a_claim_that_is_none_is_refused(entry, why):
+    with pytest.raises(ConfigError, match=why):
+        claims.claims([entry])
+    with pytest.raises(ConfigError, match="or the dotted path of a claim"):
+        claims.claims(["C11"])
 
 
 def test_command(tmp_path, monkeypatch):

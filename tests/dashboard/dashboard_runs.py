@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from fedgm.dashboard import page, payload
+from fedgm.dashboard import payload, render
 from fedgm.dashboard.collect import Collector
 
 STAGES = [{"rounds": 40, "eta": 2.0}, {"rounds": 60, "eta": 1.0}]
@@ -74,5 +74,5 @@ def write_grid(root: Path) -> Path:
 def store_page(root: Path, out: Path, splits=()) -> str:
     """The page of all runs below ``root`` as a file; its address."""
     found = Collector([root]).collect()
-    out.write_text(page.render(payload.build(found, "a grid", lambda run: "runs/", splits)))
+    out.write_text(render.render(payload.build(found, "a grid", lambda run: "runs/", splits)))
     return out.as_uri()

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from fedgm.cli import group as cli
-from fedgm.dashboard import columns, page, payload
+from fedgm import commands as cli
+from fedgm.dashboard import columns, payload, render
 from fedgm.dashboard.collect import Collector
-from fedgm.track import archive, record, rows
+from fedgm.results import archive, rows
+from fedgm.results.find import below
 from tests.dashboard.dashboard_runs import STAGES, write_grid, write_run
 
 NASTY = "</script><script>alert(1)</script><!-- \u2028 \u2029 {{SCRIPT}} & \"'"
@@ -54,7 +55,7 @@ def decoded(code, count: int) -> list[float]:
 
 def test_the_page_holds_exactly_the_payload_and_asks_nobody(tmp_path):
     values = built(write_grid(tmp_path))
-    reader = Reader(page.render(values))
+    reader = Reader(render.render(values))
     assert reader.data == json.loads(json.dumps(values))
     assert len(reader.data["runs"]) == 61
     assert len(reader.scripts) == 2
@@ -69,9 +70,9 @@ def test_the_page_holds_exactly_the_payload_and_asks_nobody(tmp_path):
 
 
 def test_every_script_is_on_the_page_and_none_is_long():
-    parts = {path.stem: path for path in page.PARTS.glob("*.js")}
-    assert set(parts) == set(page.SCRIPTS)
-    assert all(len(path.read_text().splitlines()) <= 300 for path in page.PARTS.iterdir())
+    parts = {path.stem: path for path in render.PARTS.glob("*.js")}
+    assert set(parts) == set(render.SCRIPTS)
+    assert all(len(path.read_text().splitlines()) <= 300 for path in render.PARTS.iterdir())
 
 
 def test_columns_are_the_rows_with_the_start_before_them(tmp_path):
@@ -135,7 +136,7 @@ def test_links_lead_from_the_page_to_the_files(tmp_path, monkeypatch):
 
 def test_names_stay_text(tmp_path):
     write_run(tmp_path / "a", name=NASTY)
-    text = page.render(built(tmp_path))
+    text = render.render(built(tmp_path))
     reader = Reader(text)
     assert len(reader.scripts) == 2
     assert reader.data["runs"][0]["name"] == NASTY
@@ -164,6 +165,22 @@ def test_any_metric_has_its_column(tmp_path):
     assert "test/acc" not in run["columns"]
 
 
+def test_scores_are_those_of_python(tmp_path):
+    write_grid(tmp_path)
+    runs = {(run.key[0][:8], run.seed): run for run in below(tmp_path)}
+    for shown in built(tmp_path)["runs"]:
+        run = runs[shown["hash"], shown["seed"]]
+        assert shown["scores"]["test/acc"] == run.score("test/acc")
+        assert (shown["scores"]["test/acc"] is None) == (
+            run.status == "diverged"
+        )  # its classes are not known
+    write_run(tmp_path / "ten", eta=7.0, status="diverged", done=30)
+    summary = tmp_path / "ten" / "summary.json"
+    summary.write_text(json.dumps({**json.loads(summary.read_text()), "classes": 10}))
+    scores = [run["scores"] for run in built(tmp_path)["runs"] if run["config"].get("algorithm.eta") == 7.0]
+    assert [(score["test/acc"], score["test/loss"]) for score in scores] == [(0.1, None)]
+
+
 def test_staleness_counts_rounds(tmp_path):
     write_run(tmp_path / "a", stale=2.0, rounds=30)
     write_run(tmp_path / "b", eta=2.0)
@@ -174,7 +191,7 @@ def test_staleness_counts_rounds(tmp_path):
 
 def test_an_archive_shows_the_same_curves_as_the_folders(tmp_path):
     write_grid(tmp_path / "runs")
-    archive.write(tmp_path / "stored" / "grid.jsonl", record.below(tmp_path / "runs"))
+    archive.write(tmp_path / "stored" / "grid.jsonl", below(tmp_path / "runs"))
     folders, stored = built(tmp_path / "runs"), built(tmp_path / "stored")
     assert [run["hash"] for run in stored["runs"]] == [run["hash"] for run in folders["runs"]]
     for a, b in zip(folders["runs"], stored["runs"], strict=True):

@@ -1,7 +1,12 @@
 """The dashboard in a real browser: every panel drawn, each control works, nothing leaves the page."""
 
+import re
+from pathlib import Path
+from statistics import mean, stdev
+
 import pytest
 
+from fedgm.results.find import below
 from tests.dashboard.chromium import BINARY
 from tests.dashboard.dashboard_runs import store_page, write_grid
 
@@ -184,6 +189,22 @@ def test_rows_are_sorted_grouped_and_picked(opened):
     assert opened.count(".line") == 2
     opened.js("document.getElementById('unpick').click()")
     assert opened.count(".line") == 21
+
+
+def test_means_of_groups_are_those_of_python(opened, grid):
+    """The page adds up the scores of the runs that it groups; a diverged run of unknown classes has none."""
+    scores: dict[str, list[float]] = {}
+    for run in below(Path(grid.removeprefix("file://")).parent / "runs"):
+        if (score := run.score("test/acc")) is not None:
+            scores.setdefault(run.label.split(",")[0], []).append(100 * score)
+    opened.choose("#table-group", "algorithm")
+    rows = opened.js("[...document.querySelectorAll('.runs tr.group')].map((tr) => tr.innerText)")
+    shown = {re.split(r"[▸▾]\s*", row)[1].split()[0]: re.search(r"([\d.]+) ± ([\d.]+)", row) for row in rows}
+    assert shown.keys() == scores.keys()
+    for name, match in shown.items():
+        assert match is not None
+        expected = mean(scores[name]), stdev(scores[name])
+        assert tuple(map(float, match.groups())) == pytest.approx(expected, abs=0.0501)
 
 
 def test_two_settings_are_compared_key_by_key(opened):

@@ -5,15 +5,15 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from fedgm.cli import group as cli
-from fedgm.dashboard import page, payload
+from fedgm import commands as cli
+from fedgm.dashboard import payload, render
 from fedgm.dashboard.collect import Collector
 from tests.dashboard.dashboard_runs import write_run
 
 
 def page_of(path):
     values = payload.build(Collector([path]).collect(), "runs", lambda run: None)
-    assert page.render(values).endswith("</html>\n")
+    assert render.render(values).endswith("</html>\n")
     return values
 
 

@@ -6,11 +6,11 @@ import numpy as np
 from click.testing import CliRunner
 from omegaconf import OmegaConf
 
+from fedgm import commands as cli
 from fedgm import config
-from fedgm.cli import group as cli
 from fedgm.dashboard.collect import Collector
 from fedgm.dashboard.split import splits
-from fedgm.job.assemble import load_federation
+from fedgm.running.parts import load_clients
 from tests.dashboard.dashboard_runs import write_run
 
 TINY = ["profile=tiny", "data=synthetic", "clients.count=12"]
@@ -27,7 +27,7 @@ def with_config(folder, *overrides):
 def test_counts_are_those_of_the_federation(tmp_path):
     composed = with_config(tmp_path / "a")
     ((table,), notes) = splits(Collector([tmp_path]).collect())
-    clients = load_federation(config.validate(composed))
+    clients = load_clients(config.validate(composed))
     labels = clients.images.train_labels.numpy()
     assert notes == []
     assert (table["clients"], len(table["counts"]), table["runs"]) == (12, 12, 1)

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from click.testing import CliRunner
 
-from fedgm.cli import group as cli
+from fedgm import commands as cli
 from fedgm.dashboard import workspace
 from fedgm.dashboard.collect import Collector
 from tests.dashboard.dashboard_runs import write_grid, write_run

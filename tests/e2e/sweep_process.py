@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from fedgm.track import rows, summary
+from fedgm.results import rows, summary
 from tests.e2e.commands import is_alive, timeless
 
 PROGRAM = [sys.executable, "-m", "fedgm", "sweep"]

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from fedgm.grid import file, plan
+from fedgm.study import points, sweep_file
 from tests.e2e.wandb_client import logged_in
 from tests.e2e.wandb_stub import serving
-from tests.unit.stored_runs import store
+from tests.study.stored_runs import store
 
 FILE = """
 method: grid
@@ -23,7 +23,7 @@ command: ["${program}", profile=tiny, rounds=10, "${args_no_hyphens}"]
 def test_the_winner_is_shown_without_wandb_unless_online_was_typed(tmp_path, stranger):
     path = tmp_path / "grid.yaml"
     path.write_text(FILE)
-    made = plan.make(file.read(path), [], [0], str(tmp_path / "o"))
+    made = points.make(sweep_file.read(path), [], [0], str(tmp_path / "o"))
     for job in made.jobs:
         store(job, [0.2 + 0.1 * job.point] * 10)
     command = [

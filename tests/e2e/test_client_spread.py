@@ -6,11 +6,11 @@ import torch
 
 import fedgm
 from fedgm.config import compose, validate
-from fedgm.data.own import ClientEvaluation, client_evaluation
+from fedgm.data.clients import ClientEvaluation, client_evaluation
 from fedgm.errors import ConfigError
-from fedgm.job.assemble import load_federation
+from fedgm.results import rows
+from fedgm.running.parts import load_clients
 from fedgm.tasks.module import spread
-from fedgm.track import rows
 from tests.e2e.commands import TINY
 
 RUN = (*TINY, "rounds=2", "clients.count=6", "local.unit=steps", "local.epochs=1", "eval.every=1")
@@ -42,7 +42,7 @@ def test_no_batch_holds_samples_of_two_clients():
 
 def test_a_client_is_measured_on_its_own_samples():
     cfg = compose([*RUN, "eval.clients=6"])
-    data = load_federation(validate(cfg))
+    data = load_clients(validate(cfg))
     found = client_evaluation(data, 6, seed=0)
     for client in range(6):
         own = [found.batch(n)[1] for n, group in enumerate(found.groups) if group == client]

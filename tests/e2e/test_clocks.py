@@ -8,9 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 import fedgm
-from fedgm import clock
-from fedgm.cli.group import main
-from fedgm.track import lock
+from fedgm import clock, lock
+from fedgm.commands import main
 from tests.clocks.sitecustomize import unreliable
 
 CLOCKS = {"steps of 20 ms": (0.02, 0.0), "stands still": (math.inf, 0.0), "time.time goes back": (0.0, 0.3)}

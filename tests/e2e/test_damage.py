@@ -9,7 +9,7 @@ import fedgm
 from fedgm.client.store import ClientStore
 from fedgm.errors import FedGMError
 from fedgm.files import DamagedError, read_sealed, sealed
-from fedgm.track import checkpoint, fallback
+from fedgm.running import checkpoint, fallback
 from tests.e2e.commands import TINY, result, run_folder
 
 # Few clients, so that each takes part again with what it kept before; stale ones need past models.

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file
 
 import fedgm
-from fedgm.job import launch
+from fedgm.running import one_run
 from tests.e2e.commands import TINY, read_summary, rows, run_folder
 
 # eta=500 is wrong enough to reach losses of 4e5, but a network of group norms and ReLU dies before it
@@ -96,7 +96,7 @@ def test_a_diverged_run_that_was_stopped_before_its_summary_is_still_diverged(tm
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(launch.UnfinishedRun, "_save_model", interrupted)
+        patch.setattr(one_run.OneRun, "_save_model", interrupted)
         with pytest.raises(KeyboardInterrupt):
             fedgm.run(run)
     before = rows(tmp_path)

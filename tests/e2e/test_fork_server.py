@@ -43,7 +43,7 @@ PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
 from fedgm.errors import FedGMError
-from fedgm.grid.server import ForkServer
+from fedgm.study.fork_server import ForkServer
 
 server = ForkServer()
 os.kill(server.pid, signal.SIGSTOP)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedgm.track import rows
+from fedgm.results import rows
 from tests.e2e.commands import TINY, timeless
 
 ROOT = Path(__file__).parents[2]

@@ -4,13 +4,15 @@ import json
 from dataclasses import replace
 
 import pytest
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 import fedgm
-from fedgm.paper import longer, report, reproduce
-from fedgm.paper.plan import make
-from fedgm.track import archive, record
-from fedgm.track.identity import identity
+from fedgm.config.identity import dotted
+from fedgm.results import archive
+from fedgm.results.find import below
+from fedgm.results.run import Run
+from fedgm.study import longer, report, reproduce
+from fedgm.study.figure_runs import make
 
 SMALL = [
     "profile=tiny", "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20",
@@ -21,14 +23,14 @@ MULTISTAGE = ["schedule.etas=[2.0,1.0,0.5]"]
 CLOCK = ("seconds", "commit", "versions")
 
 
-def trained(folder, *words) -> record.RunRecord:
+def trained(folder, *words) -> Run:
     fedgm.run([*words, *SMALL, f"output_dir={folder}"])
-    [found] = record.below(folder)
+    [found] = below(folder)
     return found
 
 
 @pytest.fixture(scope="module")
-def paused(tmp_path_factory) -> record.RunRecord:
+def paused(tmp_path_factory) -> Run:
     """Eight of twelve rounds."""
     home = tmp_path_factory.mktemp("paused")
     return trained(home, "+experiment=multistage_long", *ALONE, "rounds=12", "stop_after=8")
@@ -38,8 +40,14 @@ def planned(*words):
     return make("multistage", [0], [*SMALL, *words], "none")
 
 
-def parts_of(one, run: record.RunRecord):
+def parts_of(one, run: Run):
     return {key: part for key, (part, _) in longer.parts(one, {run.key: run}).items()}
+
+
+def as_of(cfg: DictConfig, run: Run, **facts) -> Run:
+    """The rows of a run, as if it had this configuration."""
+    values = dotted(OmegaConf.to_container(cfg, resolve=True))
+    return replace(run, facts={**run.facts, **facts}, config=values)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +59,8 @@ def test_the_beginning_of_a_longer_run_is_the_record_of_the_shorter_one(tmp_path
     short = trained(tmp_path / "short", *experiment, "rounds=6")
     long = trained(tmp_path / "long", "+experiment=multistage_long", *ALONE, *words, "rounds=12")
     part = parts_of(planned("rounds=6", *words), long)[short.key]
-    assert part.evaluations == short.evaluations
+    follows = {longer.FOLLOWS}  # a column that a part does not have
+    assert part.evaluations == [{k: row[k] for k in row if k not in follows} for row in short.evaluations]
     assert part.config == short.config
     apart = {key for key in part.facts if part.facts[key] != short.facts[key]}
     assert apart <= {*CLOCK}
@@ -125,7 +134,7 @@ OTHERS_PARTS = ["callbacks=early_stopping", "data.source._target_=my.Source", "t
 def test_what_is_not_ours_might_look_at_the_number_of_rounds(paused, word):
     other = planned("rounds=6", word)
     long = OmegaConf.merge(other.configs["eta_2", 0], {"rounds": 12, "name": "multistage_long"})
-    run = replace(paused, facts={**paused.facts, "hash": identity(long)})
+    run = as_of(long, paused)
     assert parts_of(other, run) == {}
 
 
@@ -141,8 +150,8 @@ def test_a_run_that_is_done_comes_before_a_longer_one_that_is_not(paused):
     longest = OmegaConf.merge(cfg, {"rounds": 24, "name": "multistage_long"})
     shorter = OmegaConf.merge(cfg, {"rounds": 8, "name": "multistage_long"})
     runs = [
-        replace(paused, facts={**paused.facts, "hash": identity(longest), "rounds": 24}),
-        replace(paused, facts={**paused.facts, "hash": identity(shorter), "rounds": 8, "status": "finished"}),
+        as_of(longest, paused, rounds=24),
+        as_of(shorter, paused, rounds=8, status="finished"),
         paused,
     ]
     found = longer.parts(planned("rounds=6"), {run.key: run for run in runs})
@@ -153,7 +162,7 @@ def test_a_figure_takes_its_lines_from_longer_runs_and_says_so(tmp_path):
     words = [*SMALL, "rounds=14"]
     reproduce.reproduce("fig8", words, seeds=[0], workers=2, output_dir=tmp_path / "long", out=tmp_path / "8")
     stored = tmp_path / "long.jsonl"
-    first, *others = record.below(tmp_path / "long")
+    first, *others = below(tmp_path / "long")
     assert len(first.facts["stages"]) == 1
     facts = {**first.facts, "status": "paused", "rounds_done": 9}  # not at its end, but past that of the part
     archive.write(stored, [replace(first, facts=facts, evaluations=first.evaluations[:9]), *others])

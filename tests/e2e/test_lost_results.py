@@ -11,7 +11,7 @@ import fedgm
 from fedgm.config import stored
 from fedgm.errors import FedGMError
 from fedgm.lightning import pl
-from fedgm.track import record
+from fedgm.results.find import read_folder
 from tests.e2e.commands import TINY, read_summary, result, rows, run_folder, timeless
 
 RUN = (*TINY, "rounds=3", "clients.count=6", "local.unit=steps", "local.epochs=1")
@@ -136,9 +136,9 @@ READERS = {
 @pytest.mark.parametrize("damage", READERS)
 def test_no_reader_takes_a_damaged_run_for_a_finished_one(finished, tmp_path, damage):
     home = shutil.copytree(finished, tmp_path / "out")
-    assert record.from_folder(run_folder(home)).status == "finished"
+    assert read_folder(run_folder(home)).status == "finished"
     READERS[damage](run_folder(home))
-    assert record.from_folder(run_folder(home)).status == "damaged"
+    assert read_folder(run_folder(home)).status == "damaged"
     assert set(fedgm.load_runs(home)["status"]) == {"damaged"}
 
 

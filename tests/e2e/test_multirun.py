@@ -3,7 +3,7 @@
 import pytest
 
 import fedgm
-from fedgm.track.lock import locked
+from fedgm.lock import locked
 from tests.e2e.commands import TINY, run_folder
 
 RUN = (*TINY, "rounds=1", "clients.per_round=1", "local.unit=steps", "local.epochs=1")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import fedgm
-from fedgm.track import rows
+from fedgm.results import rows
 from tests.e2e.commands import result, run_folder
 
 SMALL = [

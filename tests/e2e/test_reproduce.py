@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from fedgm.track import record
+from fedgm.results.find import below
 
 SMALL = [
     "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20", "clients.count=10",
@@ -43,7 +43,7 @@ def test_a_figure_killed_and_continued_is_drawn_judged_and_redrawn(tmp_path):
     text = finish(start(home, "--export", str(tmp_path / "results.jsonl")))
     assert "runs to do, about" in text
     assert "6 runs in" in text
-    runs = record.below(home / "fedgm")
+    runs = below(home / "fedgm")
     assert len(runs) == 6
     assert {run.status for run in runs} <= {"finished", "diverged"}
     [verdict] = home.glob("figures/*/fig5/verdict.json")

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import fedgm
-from fedgm.job import launch
+from fedgm.running import one_run
 from tests.e2e.commands import TINY, is_alive, newest_checkpoint, read_summary, result, rows, run_folder
 
 # Eq. 3 gives stages of 1, 2 and 4 rounds: every kill below is followed by another stage end or follows one.
@@ -123,7 +123,7 @@ def test_a_change_of_program_is_mentioned(home, capsys):
 
 def test_killed_between_the_last_round_and_the_summary(tmp_path, never_stopped, monkeypatch, capsys):
     with monkeypatch.context() as patch:
-        patch.setattr(launch.checkpoint, "discard", lambda folder: None)
+        patch.setattr(one_run.checkpoint, "discard", lambda folder: None)
         fedgm.run([*RUN, f"output_dir={tmp_path}"])
     folder = run_folder(tmp_path)
     before = read_summary(tmp_path)

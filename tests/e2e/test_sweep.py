@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fedgm.track import record, rows
+from fedgm.results import rows
+from fedgm.results.find import below
 from tests.e2e.commands import is_alive, timeless
 from tests.e2e.sweep_process import (
     begun,
@@ -104,7 +105,7 @@ def test_a_crash_stays_in_its_run_and_ctrl_c_leaves_nothing_behind(tmp_path, mon
     process.send_signal(signal.SIGINT)
     assert "stopped; the same command continues" in finish(process, code=130)
     assert not any(is_alive(pid) for pid in children)
-    states = {run.status for run in record.below(tmp_path / "o") if run.facts["rounds"] == 4000}
+    states = {run.status for run in below(tmp_path / "o") if run.facts["rounds"] == 4000}
     assert states == {"stopped"}
 
 
@@ -139,10 +140,7 @@ def test_twelve_points_killed_at_random_moments_three_times(tmp_path, halving):
     assert [begun(folder) - lost.get(folder, 0) for folder in folders(rough)] == [1] * 12
     assert all(is_continued(folder) for folder in victims)
     ended = [
-        {
-            str(run.folder.relative_to(home)): (run.status, timeless(run.evaluations))
-            for run in record.below(home)
-        }
+        {str(run.folder.relative_to(home)): (run.status, timeless(run.evaluations)) for run in below(home)}
         for home in (rough, tmp_path / "calm")
     ]
     assert ended[0] == ended[1]

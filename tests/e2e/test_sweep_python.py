@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fedgm.track import rows
+from fedgm.results import rows
 
 FILE = """
 method: random

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from click.testing import CliRunner
 import fedgm
-from fedgm.cli.group import main
+from fedgm.commands import main
 
 shown = CliRunner().invoke(main, ["--help"])
 assert shown.exit_code == 0, shown.output

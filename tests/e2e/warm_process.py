@@ -20,9 +20,6 @@ def serve() -> dict:
     """Answer requests until stdin ends; in a forked command return what it is to do instead."""
     import wandb  # noqa: F401
 
-    import fedgm.job.launch
-    import fedgm.job.main  # noqa: F401
-
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         request = json.loads(line)
@@ -67,7 +64,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
     request = serve()
     if request.get("tool"):
-        from fedgm.cli.group import main
+        from fedgm.commands import main
 
         main(request["arguments"], prog_name="fedgm")
     sys.argv = ["run.py", *request["arguments"]]

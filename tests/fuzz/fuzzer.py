@@ -22,7 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1]))
 
-from fedgm.track import rows, summary  # noqa: E402
+from fedgm.results import rows, summary  # noqa: E402
 from tests.e2e.commands import Command, Commands, is_alive, result, run_folder, timeless  # noqa: E402
 from tests.fuzz.damage import copied, hurt  # noqa: E402
 from tests.fuzz.overrides import SMALL, random_words  # noqa: E402

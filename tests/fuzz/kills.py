@@ -14,7 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1]))
 
-from fedgm.track import rows  # noqa: E402
+from fedgm.results import rows  # noqa: E402
 from tests.e2e.commands import Command, Commands, timeless  # noqa: E402
 from tests.fuzz.fuzzer import MODES, PATIENCE  # noqa: E402
 

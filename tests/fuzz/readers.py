@@ -9,7 +9,7 @@ from pathlib import Path
 
 import fedgm
 from fedgm.dashboard.collect import Collector
-from fedgm.track import record
+from fedgm.results.find import below
 from tests.e2e.commands import timeless
 
 LONGEST = 60  # seconds of a reader; all of them take a fraction of one
@@ -24,7 +24,7 @@ def read_all(home: Path, expected: list[dict], hurts: list[str]) -> None:
     with warnings.catch_warnings(), ending():
         warnings.simplefilter("ignore")
         try:
-            frame, runs = fedgm.load_runs(home), record.below(home)
+            frame, runs = fedgm.load_runs(home), below(home)
             Collector([home]).collect()
         except Exception as error:
             raise FindingError(f"{hurts}: a reader died of {type(error).__name__}: {error}") from error

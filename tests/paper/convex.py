@@ -7,10 +7,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from fedgm.client.store import ClientStore
-from fedgm.job import assemble
-from fedgm.tasks.classification import Classification
-from tests.unit import federated_run
-from tests.unit.federated_run import flat
+from fedgm.running.parts import build_parts
+from fedgm.tasks.cross_entropy import Classification
+from tests.federated import federated_run
+from tests.federated.federated_run import flat
 
 # Softmax regression: convex. 6 clients of one class each, 3 in a round, so that everyone comes back.
 CONVEX = [
@@ -50,6 +50,6 @@ def local(run, clients, net, task, t, correct):
 
 
 def rounds(run):
-    clients = assemble.load_federation(run)
-    participation = assemble.build_participation(run, clients)
-    return clients, [(t, participation.tasks(t)) for t in range(1, run.rounds + 1)]
+    parts = build_parts(run)
+    clients = parts.load(run)
+    return clients, [(t, parts.participation.tasks(t)) for t in range(1, run.rounds + 1)]

@@ -7,11 +7,12 @@ import torch
 from torch import nn
 
 from fedgm.federated.callback import FedGM
-from fedgm.job import assemble
 from fedgm.lightning import pl
-from fedgm.tasks.classification import Classification
+from fedgm.running import trainer as training
+from fedgm.running.parts import build_parts
+from fedgm.tasks.cross_entropy import Classification
+from tests.federated.federated_run import flat
 from tests.paper.convex import configured, fit, linear, local, rounds
-from tests.unit.federated_run import flat
 
 EQUAL = ["participation.speed_sigma=0", "participation.network=0", "participation.timed=epochs"]
 
@@ -140,15 +141,17 @@ class WhoTrains(pl.Callback):
 @pytest.mark.parametrize("policy", ["stop", "drop"])
 def test_a_client_that_returns_nan_ends_the_run_or_is_left_out(policy):
     run = configured(f"clients.nonfinite={policy}", "rounds=2")
-    clients, plan = rounds(run)
+    _, plan = rounds(run)
     before, now = ({task.client for task in tasks} for _, tasks in plan)
     victim = min(now - before)  # takes part in round 2 alone
     module = Poisoned(linear(), lambda params: torch.optim.SGD(params, lr=run.local.lr))
     module.victim = victim
-    trainer = assemble.build_trainer(run, [FedGM(*assemble.build_server(run)), WhoTrains()], 1)
+    parts = build_parts(run)
+    clients = parts.load(run)
+    trainer = training.build_trainer(run, [FedGM(parts.engine), WhoTrains()], 1)
     said = pytest.warns(UserWarning, match=f"round 2: the update of client {victim} is not finite")
     with said if policy == "drop" else nullcontext():
-        loop = assemble.fit(run, trainer, module, clients, None)
+        loop = training.fit(run, parts, trainer, module, clients)
     if policy == "stop":
         assert loop.diverged == f"the update of client {victim} became non-finite in round 2"
         return

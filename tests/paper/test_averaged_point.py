@@ -7,14 +7,14 @@ from safetensors.torch import load_file
 
 import fedgm
 from fedgm.errors import ConfigError
-from fedgm.job import assemble
+from fedgm.running.parts import build_parts
+from fedgm.schedule.every_round import UniformAverage
 from fedgm.schedule.plan import Constant, Multistage
-from fedgm.schedule.schedule_free import UniformAverage
+from fedgm.server.adaptive import NormalizedMomentum
 from fedgm.server.momentum import GeneralMomentum, Momentum, averaged, server_step
-from fedgm.server.nsgdm import NormalizedMomentum
 from fedgm.server.schemes import schedule_free
+from tests.federated.federated_run import flat
 from tests.paper.convex import configured, fit
-from tests.unit.federated_run import flat
 
 ROUNDS = 60
 TINY = [
@@ -80,7 +80,7 @@ def test_fednag_keeps_nu_tied_and_a_rule_without_beta_is_refused():
     assert tied == {"eta": 1.0, "beta": 0.5, "nu": 0.5}
     assert UniformAverage().plan(9, NormalizedMomentum(1.0, 0.9)).at(3)[1] == {"eta": 1.0, "beta": 0.5}
     with pytest.raises(ConfigError, match=r"schedule=schedule_free.*no beta"):
-        assemble.build_server(configured("algorithm=fedadam", "schedule=schedule_free"))
+        build_parts(configured("algorithm=fedadam", "schedule=schedule_free"))
 
 
 def test_under_eq3_the_average_does_not_jump_at_a_stage_end():
@@ -94,9 +94,9 @@ def test_under_eq3_the_average_does_not_jump_at_a_stage_end():
 
 def test_schedule_free_needs_its_schedule_and_adaptive_rules_have_no_average():
     with pytest.raises(ConfigError, match=r"schedule=constant.*Try schedule=schedule_free"):
-        assemble.build_server(configured("algorithm=schedule_free"))
+        build_parts(configured("algorithm=schedule_free"))
     with pytest.raises(ConfigError, match=r"eval\.point=average.*no averaged point"):
-        assemble.build_server(configured("algorithm=fedadam", "eval.point=average"))
+        build_parts(configured("algorithm=fedadam", "eval.point=average"))
     with pytest.raises(ConfigError, match=r"eval\.point=middle"):
         configured("eval.point=middle")
 

@@ -6,10 +6,10 @@ from torch import nn
 
 from fedgm.client.store import ClientStore, require_room
 from fedgm.errors import ConfigError, RefusedError
-from fedgm.job import assemble
-from fedgm.participation.normalize import effective_steps
+from fedgm.participation.local_work import effective_steps
+from fedgm.running.parts import build_parts
+from tests.federated.federated_run import flat
 from tests.paper.convex import configured, fit, linear, local, rounds
-from tests.unit.federated_run import flat
 
 
 def fedprox(run, mu):
@@ -140,7 +140,7 @@ def test_effective_steps_by_hand():
 def test_fednova_refuses_a_local_optimiser_whose_effective_steps_it_does_not_know():
     for words in (["local.optimizer=adamw"], ["local.momentum=0.9", "+local.optimizers.sgd.nesterov=true"]):
         with pytest.raises(ConfigError, match=r"local\.optimizer=.*FedNova's a_i is not known"):
-            assemble.build_server(configured("participation=fednova", *words))
+            build_parts(configured("participation=fednova", *words))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fedgm.errors import ConfigError
-from fedgm.server.catalogue import SCHEMES, momentum_of, scheme
+from fedgm.server.family import SCHEMES, momentum_of, scheme
 from fedgm.server.momentum import Momentum, server_step
 from tests.paper.scheme_recursions import (
     accelerated,

@@ -5,11 +5,11 @@ import torch
 from torch import nn
 
 from fedgm.errors import ConfigError
-from fedgm.job import assemble
+from fedgm.running.parts import build_parts, load_clients
 from fedgm.schedule import Multistage
 from fedgm.server.fedexp import FedExP, extrapolation
+from tests.federated.federated_run import flat
 from tests.paper.convex import configured, fit, linear, local, rounds
-from tests.unit.federated_run import flat
 
 
 def recursion(run, eta, beta, nu, eps, shares):
@@ -60,7 +60,7 @@ def test_it_evaluates_the_mean_of_the_last_two_models(tmp_path):
     last, _, before = recursion(run, 1.0, 0.0, 0.0, 1e-3, uniform)
     net = linear()
     nn.utils.vector_to_parameters((last + before) / 2, net.parameters())
-    x, y = assemble.load_federation(run).images.evaluation("train", 240, False).batch(0)
+    x, y = load_clients(run).images.evaluation("train", 240, False).batch(0)
     loss = nn.functional.cross_entropy(net(x), y).item()
     assert loop.row["train/loss"] == pytest.approx(loss, rel=1e-4)
     assert torch.allclose(flat(module), last, atol=1e-5)
@@ -80,4 +80,4 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ConfigError, match=r"schedule=multistage"):
         Multistage([2.0, 1.0]).plan(9, FedExP(1.0, 0.0, 0.0, 0.001))
     with pytest.raises(ConfigError, match=r"client=mifa.*mean of the cohort"):
-        assemble.build_server(configured("algorithm=fedexp", "client=mifa"))
+        build_parts(configured("algorithm=fedexp", "client=mifa"))

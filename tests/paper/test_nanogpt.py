@@ -13,9 +13,10 @@ from torch.nn import functional as F
 import fedgm
 from fedgm import config
 from fedgm.data.shakespeare import tiny_script
-from fedgm.job import assemble
 from fedgm.lightning import pl
-from fedgm.track import rows
+from fedgm.results import rows
+from fedgm.running.parts import load_clients
+from fedgm.running.trainer import build_module
 
 STEPS, ROUNDS = 20, 100  # 2,000 local steps
 LR, LEAST, WARM_UP = 1e-3, 1e-4, 100  # learning rates, and steps in which the first is reached
@@ -60,8 +61,8 @@ def command(text, seed):
 def plain_loop(words):
     """Test loss after 2,000 steps of AdamW in one loop that knows nothing of rounds but their batches."""
     run = config.validate(config.compose(words))
-    data = assemble.load_federation(run)
-    net = assemble.build_module(run, data.facts).net
+    data = load_clients(run)
+    net = build_module(run, data.facts).net
     optimizer = torch.optim.AdamW(net.parameters(), lr=LR, weight_decay=DECAY, betas=BETAS)
     for t in range(1, 1 + ROUNDS):
         for group in optimizer.param_groups:

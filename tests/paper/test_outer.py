@@ -7,8 +7,9 @@ from torch.nn import functional as F
 
 import fedgm
 from fedgm import config
-from fedgm.job import assemble
-from fedgm.track import rows
+from fedgm.results import rows
+from fedgm.running.parts import load_clients
+from fedgm.running.trainer import build_module
 
 STEPS = 6
 TEXT = "".join(
@@ -51,8 +52,8 @@ class Plain:
 
     def __init__(self, words, keep=True):
         run = config.validate(config.compose(words))
-        self.data, self.keep, self.rounds = assemble.load_federation(run), keep, run.rounds
-        self.net = assemble.build_module(run, self.data.facts).net
+        self.data, self.keep, self.rounds = load_clients(run), keep, run.rounds
+        self.net = build_module(run, self.data.facts).net
         self.optimizer = self._adamw()
 
     def _adamw(self):

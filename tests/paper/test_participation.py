@@ -10,7 +10,7 @@ from fedgm.config.parts import build
 from fedgm.draws import generator
 from fedgm.errors import ConfigError
 from fedgm.participation import Autonomous, Bernoulli, Biased, ClientFacts, ClientTask, Uniform, ideal
-from fedgm.participation.normalize import weights
+from fedgm.participation.local_work import weights
 
 N, M = 100, 5
 ROUNDS = range(1, 41)

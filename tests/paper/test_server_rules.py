@@ -6,13 +6,7 @@ import pytest
 import torch
 
 from fedgm.errors import ConfigError
-from fedgm.server.fedadagrad import FedAdagrad
-from fedgm.server.fedadam import FedAdam
-from fedgm.server.fedams import FedAMS
-from fedgm.server.fedamsgrad import FedAMSGrad
-from fedgm.server.fedyogi import FedYogi
-from fedgm.server.nsgdm import NormalizedMomentum
-from fedgm.server.qhadam import QHAdam
+from fedgm.server.adaptive import FedAdagrad, FedAdam, FedAMS, FedAMSGrad, FedYogi, NormalizedMomentum, QHAdam
 
 ETA, B1, B2, TAU, N1, N2 = 0.05, 0.8, 0.95, 0.01, 0.6, 0.7
 ROUNDS, SIZE = 30, 7

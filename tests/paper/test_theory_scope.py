@@ -5,12 +5,11 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+from fedgm import commands as cli
 from fedgm import config
-from fedgm.cli import group as cli
-from fedgm.diagnosis import constants
-from fedgm.diagnosis import setting as diagnosis
-from fedgm.job.assemble import build_module
 from fedgm.participation import ClientTask
+from fedgm.running import diagnosis
+from fedgm.running.trainer import build_module
 from fedgm.theory import theorem2, theorem3
 from tests.paper.theorems import PROBLEM
 
@@ -154,11 +153,11 @@ def test_measuring_uses_one_thread_and_gives_the_others_back(tmp_path, monkeypat
     weights = build_module(run, {"num_classes": 10}).state_dict()
     save_file({name: each.contiguous() for name, each in weights.items()}, tmp_path / "model.safetensors")
     seen = []
-    monkeypatch.setattr(constants, "measure", lambda *given, **more: seen.append(torch.get_num_threads()))
+    monkeypatch.setattr(diagnosis, "measure", lambda *given, **more: seen.append(torch.get_num_threads()))
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        constants.estimate_run(run, tmp_path, 2)
+        diagnosis.estimate_run(run, tmp_path, 2)
         assert seen == [1]
         assert torch.get_num_threads() == 2
     finally:

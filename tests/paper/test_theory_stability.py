@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fedgm.config import compose
-from fedgm.paper import figure
 from fedgm.server import Momentum, server_step
+from fedgm.study import figure
 from fedgm.theory.stability import (
     IDEAL,
     LARGEST,

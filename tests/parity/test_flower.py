@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedgm.server.fedadagrad import FedAdagrad
-from fedgm.server.fedadam import FedAdam
-from fedgm.server.fedyogi import FedYogi
+from fedgm.server.adaptive import FedAdagrad, FedAdam, FedYogi
 from fedgm.server.momentum import GeneralMomentum
 from fedgm.server.schemes import fedavgm_summed
 

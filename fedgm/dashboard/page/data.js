@@ -47,27 +47,25 @@ function valueOf(run, key) {
   return run.without.includes(key) ? ABSENT : shared[key];
 }
 
-// Final, best and mean of the last evaluations of a metric.
+// Final and best of a metric; the mean of the last evaluations is Python's (Run.score).
 function measure(run, metric) {
   if (metric in run.measures) return run.measures[metric];
   const values = column(run, metric);
   const rounds = column(run, 'round');
   const start = rounds && rounds[0] === 0 ? 1 : 0; // the model before the first round does not count
   const known = values ? values.subarray(start) : [];
-  const last = known.slice(-LAST);
   const less = lessIsBetter(metric);
   let best = null;
   for (const value of known) if (!Number.isNaN(value) && (best === null || (value < best) === less)) best = value;
   const final = known.length ? known[known.length - 1] : NaN;
-  const mean = last.length ? last.reduce((a, b) => a + b, 0) / last.length : NaN;
-  const result = {final: Number.isNaN(final) ? null : final, last: Number.isNaN(mean) ? null : mean, best};
+  const result = {final: Number.isNaN(final) ? null : final, last: run.scores[metric] ?? null, best};
   run.measures[metric] = result;
   return result;
 }
 
-// What a run counts with: nothing where it diverged or failed, whatever it measured before.
+// What a run counts with: nothing where it failed; where it diverged, chance, if the metric has a chance level.
 function scoreOf(run, metric) {
-  return ['diverged', 'failed'].includes(run.status) ? null : measure(run, metric).last;
+  return run.status === 'failed' ? null : run.scores[metric] ?? null;
 }
 
 function metricNames() {

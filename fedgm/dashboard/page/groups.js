@@ -68,7 +68,8 @@ function groupRuns(some, key, then, metric) {
 
 function summarise(group, metric) {
   const finished = group.runs.filter((run) => run.status === 'finished');
-  const scores = (finished.length ? finished : group.runs).map((run) => scoreOf(run, metric)).filter((value) => value !== null);
+  const done = group.runs.filter((run) => ['finished', 'diverged'].includes(run.status));
+  const scores = (done.length ? done : group.runs).map((run) => scoreOf(run, metric)).filter((value) => value !== null);
   const mean = scores.length ? scores.reduce((a, b) => a + b, 0) / scores.length : null;
   const spread = scores.reduce((sum, value) => sum + (value - mean) ** 2, 0);
   group.mean = mean;
@@ -76,12 +77,13 @@ function summarise(group, metric) {
   group.finished = finished.length;
   group.running = group.runs.filter((run) => run.status === 'running').length;
   group.diverged = group.runs.filter((run) => run.status === 'diverged').length;
+  group.lost = group.diverged === group.runs.length;
   group.algorithm = group.runs[0].algorithm;
 }
 
 // Finished groups in which every run survived come first, then the better score.
 function better(a, b, metric) {
-  const whole = (group) => (group.mean === null ? 3 : group.diverged > 0 ? 2 : group.finished ? 0 : 1);
+  const whole = (group) => (group.mean === null || group.lost ? 3 : group.diverged > 0 ? 2 : group.finished ? 0 : 1);
   const way = lessIsBetter(metric) ? 1 : -1;
   return whole(a) - whole(b) || way * ((a.mean ?? 0) - (b.mean ?? 0)) || (a.label < b.label ? -1 : 1);
 }

@@ -33,7 +33,7 @@ function drawHeat(view) {
   const body = root.querySelector('.body');
   const groups = settingsOf(view);
   const panels = z === NONE ? [ABSENT] : levels(view.runs, z).slice(0, 12);
-  const scores = groups.filter((group) => group.mean !== null).map((group) => group.mean);
+  const scores = groups.filter((group) => group.mean !== null && !group.lost).map((group) => group.mean);
   const range = heatRange(scores);
   body.replaceChildren(...panels.map((value) => heatPanel(view, groups, {x, y, z, value}, range)), heatScale(range));
   root.querySelector('.caption').textContent = `${metricTitle(state.metric)}, mean of the last ${LAST} evaluations; a cell shows its best setting, `
@@ -76,7 +76,7 @@ function heatCell(groups, range) {
   const show = () => toggleGroupAnywhere(best);
   const tip = {onpointermove: (event) => showTip(event, el('b', {}, best.label), el('div', {}, `${withSpread(best.mean, best.sd, state.metric)} · ${best.runs.map((run) => run.status).join(', ')}`)),
     onpointerleave: () => { byId('tip').hidden = true; }};
-  if (best.mean === null) return el('td', {class: 'lost', onclick: show, ...tip}, best.diverged ? '✕' : '·');
+  if (best.mean === null || best.lost) return el('td', {class: 'lost', onclick: show, ...tip}, best.diverged ? '✕' : '·');
   const share = range[1] === range[0] ? 0.7 : (best.mean - range[0]) / (range[1] - range[0]);
   const {fill, ink} = heatColour(share);
   const button = el('button', {type: 'button', style: {color: ink}, onclick: show}, score(best.mean, state.metric));

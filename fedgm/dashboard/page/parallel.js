@@ -6,7 +6,7 @@ let parallel = null;
 function drawParallel(view) {
   const root = byId('parallel');
   const keys = view.keys.slice(0, PARALLEL_MOST - 1);
-  const groups = settingsOf(view).filter((group) => group.mean !== null).reverse();
+  const groups = settingsOf(view).filter((group) => group.mean !== null && !group.lost).reverse();
   const body = root.querySelector('.body');
   const canvas = el('canvas', {role: 'img', 'aria-label': `${groups.length} settings over ${keys.length} keys`});
   body.replaceChildren(canvas);

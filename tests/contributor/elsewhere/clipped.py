@@ -1,4 +1,4 @@
-"""A server rule: FedAvg whose step has a largest length."""
+"""A server rule with a column of its own: FedAvg whose step has a largest length."""
 
 from dataclasses import dataclass
 from math import nan
@@ -30,8 +30,11 @@ class Clipped:
         return nan  # it depends on D
 
     def init(self, x: Tensor) -> State:
-        return {}
+        return {"length": x.new_zeros(())}
 
     def step(self, x: Tensor, state: State, delta: Tensor, hyper: Hyper) -> tuple[Tensor, State]:
-        length = delta.norm().item()
-        return x - hyper["eta"] * min(1.0, self.limit / length) * delta, state
+        length = delta.norm()
+        return x - hyper["eta"] * min(1.0, self.limit / length.item()) * delta, {"length": length}
+
+    def log(self, state: State, hyper: Hyper) -> dict[str, float]:
+        return {"clipped": max(0.0, 1 - self.limit / state["length"].item())}

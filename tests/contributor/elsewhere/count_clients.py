@@ -4,8 +4,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from fedgm import FederatedCallback
-from fedgm.federated.events import ClientEnd
+from fedgm.federated.events import ClientEnd, FederatedCallback
 from fedgm.lightning import pl
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fedgm import FederatedCallback
+from fedgm.federated.events import FederatedCallback
 from fedgm.lightning import pl
 
 
@@ -17,7 +17,7 @@ class DriftPicture(FederatedCallback):
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         from fedgm.figures import style
-        from fedgm.figures.formats import save  # matplotlib, which no first round should wait for
+        from fedgm.figures.style import save  # matplotlib, which no first round should wait for
 
         figure = style.sheet(5, 3)
         axes = figure.add_subplot(xlabel="round", ylabel="drift")

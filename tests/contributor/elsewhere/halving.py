@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fedgm.schedule.decay import Curve
+from fedgm.schedule.every_round import Curve
 
 
 @dataclass(frozen=True)

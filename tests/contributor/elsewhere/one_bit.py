@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from fedgm.upload.rule import Sent, State
+from fedgm.upload.message import Sent, State
 
 
 @dataclass(frozen=True)

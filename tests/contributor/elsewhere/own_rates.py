@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from fedgm.client.rule import Adjust, Local, Plain
+from fedgm.client.rules import Adjust, Local, Plain
 from fedgm.errors import require
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fedgm.client.rule import Adjust, Local, Plain
+from fedgm.client.rules import Adjust, Local, Plain
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,224 @@
+"""When does FedGM help? Where it beats FedAvg's best over eta and delay, from the grids' stored runs.
+
+python -m docs.pages.when                                # rewrites docs/when.md from docs/results/small
+python -m docs.pages.when outputs --page mine/when.md    # from runs of your own
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from docs.pages import when_pictures
+from fedgm.errors import FedGMError
+from fedgm.figures.style import save
+from fedgm.results.best_of import BestOf, best_of
+from fedgm.results.find import find
+from fedgm.results.run import Run, Status
+from fedgm.results.summary import WELL
+from fedgm.study.figure_runs import CHOOSING
+from fedgm.study.report import replace_between
+from fedgm.tasks.metric import Metric
+
+EXPERIMENTS = (
+    "fedgm",
+    "autonomous",
+    "autonomous_delay10",
+)  # whose grids differ in the server and in the delay
+EPOCHS = [1, 6]  # the local work of autonomous clients; other runs take their simulation apart
+NEAR = 3.0  # points below its own best at which an eta still counts as usable
+TIED = 0.9  # beta = nu of the line that every delay has
+
+
+class Regime(NamedTuple):
+    """How clients take part: the oldest model they may start from, and the reading of Alg. 4."""
+
+    delay: int
+    reading: str
+
+    @property
+    def name(self) -> str:
+        """For tables and axes."""
+        return "ideal clients" if self.delay == 1 else f"delay {self.delay}, {self.reading}"
+
+
+class Tried(NamedTuple):
+    """A point of a grid on the seed that chooses: its score in points, chance where it ended as diverged."""
+
+    algorithm: str
+    eta: float
+    beta: float
+    nu: float
+    score: float
+    lost: bool  # ended near chance, or as diverged
+    paused: bool  # by successive halving: the score so far is too low
+
+
+def tried(runs: Iterable[Run]) -> dict[Regime, list[Tried]]:
+    """Points of the grids by setting, ideal clients first."""
+    by_setting: dict[Regime, list[Tried]] = {}
+    for run in runs:
+        counts = run.status in WELL and run.seed == CHOOSING and run.facts["name"] in EXPERIMENTS
+        score = run.score() if counts else None
+        ideal = run.config.get("participation.name") == "ideal"
+        delay = 1 if ideal else int(run.config.get("participation.delay") or 1)
+        of_a_grid = ideal or (delay > 1 and run.config.get("participation.epochs", EPOCHS) == EPOCHS)
+        if score is None or not of_a_grid or run.config.get("schedule.name") != "constant":
+            continue
+        setting = Regime(delay, "" if ideal else str(run.config.get("participation.anchor") or "start"))
+        eta, beta, nu = (float(run.config.get(f"algorithm.{key}") or 0.0) for key in ("eta", "beta", "nu"))
+        rule, paused = str(run.facts["algorithm"]), run.status == Status.PAUSED
+        lost = run.is_divergent or run.near_chance
+        point = Tried(rule, eta, beta, nu, run.board.judge.scale * score, lost, paused)
+        by_setting.setdefault(setting, []).append(point)
+    return {setting: sorted(by_setting[setting]) for setting in sorted(by_setting)}
+
+
+def best(points: Sequence[Tried], algorithm: str) -> Tried | None:
+    """The first of an algorithm: of runs that finished where there is one."""
+    of_rule = [point for point in points if point.algorithm == algorithm]
+    return max(of_rule, key=lambda point: (not point.paused, point.score, -point.eta), default=None)
+
+
+def advantage(points: Sequence[Tried]) -> dict[float, float]:
+    """FedGM (beta = nu = .9) minus FedAvg's best, by eta, in points, of runs that went to their end."""
+    baseline = best(points, "fedavg")
+    if baseline is None or baseline.paused:
+        return {}
+    return {p.eta: p.score - baseline.score for p in _tied(points) if not p.paused}
+
+
+def stopped(points: Sequence[Tried]) -> list[float]:
+    """Etas at which a rung of successive halving has stopped FedGM (beta = nu = .9)."""
+    return [p.eta for p in _tied(points) if p.paused]
+
+
+def map_rows(by_setting: Mapping[Regime, Sequence[Tried]]) -> dict[str, dict[float, float]]:
+    """Gains by setting, for a map; the row is empty where all points were stopped."""
+    rows = {setting.name: advantage(points) for setting, points in by_setting.items()}
+    lost = [
+        s.name for s, points in by_setting.items() if stopped(points) and all(p.paused for p in _tied(points))
+    ]
+    return {name: gains for name, gains in rows.items() if gains or name in lost}
+
+
+def _tied(points: Sequence[Tried]) -> list[Tried]:
+    return [p for p in points if p.algorithm == "fedgm" and p.beta == p.nu == TIED]
+
+
+def usable(points: Sequence[Tried]) -> dict[tuple[str, float, float], list[float]]:
+    """Etas at which a rule ends within ``NEAR`` points of its own best, by (algorithm, beta, nu)."""
+    rules: dict[tuple[str, float, float], list[Tried]] = {}
+    for point in points:
+        rules.setdefault((point.algorithm, point.beta, point.nu), []).append(point)
+    etas: dict[tuple[str, float, float], list[float]] = {}
+    for rule, of_rule in rules.items():
+        ended = [point for point in of_rule if not point.paused]
+        top = max((point.score for point in ended), default=0.0)
+        etas[rule] = [p.eta for p in ended if p.score >= top - NEAR and not p.lost]
+    return etas
+
+
+def at_equal_budget(points: Sequence[Tried], algorithm: str) -> BestOf | None:
+    """What a draw of FedAvg's size from an algorithm's grid would have found."""
+    scores = [point.score for point in points if point.algorithm == algorithm]
+    k = sum(point.algorithm == "fedavg" for point in points)
+    return best_of(scores, k) if 0 < k < len(scores) else None
+
+
+def markdown(
+    by_setting: Mapping[Regime, Sequence[Tried]], pictures: Mapping[str, str], scale: str, metric: Metric
+) -> str:
+    """The tables and pictures of the page; what they mean is for people to write around them."""
+    unit = "in percent" if metric.scale == 100 else metric.unit
+    what = f"{metric.label.capitalize()} is the mean of the last ten evaluations on the test set"
+    lines = [f"{scale} {what}, {unit}.", ""]
+    lines += [f"![{name}]({path})" for name, path in pictures.items()]
+    lines += ["", "| clients | FedAvg's best | FedAvgM's best | FedGM's best | FedGM at FedAvg's budget |"]
+    lines += ["|---|---|---|---|---|"]
+    for setting, points in by_setting.items():
+        cells = [_cell(best(points, algorithm)) for algorithm in ("fedavg", "fedavgm", "fedgm")]
+        lines.append(f"| {setting.name} | {' | '.join(cells)} | {_budget(points)} |")
+    lines += ["", f"Etas that end within {NEAR:g} points of the rule's own best, of those that were run:", ""]
+    lines += ["| clients | rule | usable eta | run |", "|---|---|---|---|"]
+    for setting, points in by_setting.items():
+        for (algorithm, beta, nu), etas in usable(points).items():
+            of_rule = [p for p in points if (p.algorithm, p.beta, p.nu) == (algorithm, beta, nu)]
+            name = algorithm if algorithm == "fedavg" else f"{algorithm}, beta {beta:g}, nu {nu:g}"
+            shown = ", ".join(f"{e:g}" for e in etas) or "-"
+            lines.append(f"| {setting.name} | {name} | {shown} | {len(of_rule)}{_early(of_rule)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _budget(points: Sequence[Tried]) -> str:
+    """FedGM's best at FedAvg's number of runs, and how many of its points never reached their end."""
+    sizes = [sum(p.algorithm == rule for p in points) for rule in ("fedavg", "fedgm")]
+    drawn, early = at_equal_budget(points, "fedgm"), _early([p for p in points if p.algorithm == "fedgm"])
+    if drawn is not None:
+        return f"{drawn.mean:.1f} ({drawn.low:.1f} to {drawn.high:.1f}){early}"
+    return f"budgets are equal{early}" if 0 < sizes[1] == sizes[0] else "-"
+
+
+def _early(points: Sequence[Tried]) -> str:
+    count = sum(point.paused for point in points)
+    return f", {count} stopped early" if count else ""
+
+
+def _cell(point: Tried | None) -> str:
+    if point is None:
+        return "not run"
+    rates = f"eta {point.eta:g}" + (
+        f", {point.beta:g}, {point.nu:g}" if point.algorithm == "fedgm" else
+        f", {point.beta:g}" if point.algorithm == "fedavgm" else ""
+    )  # fmt: skip
+    return f"{point.score:.1f} ({rates})"
+
+
+@click.command()
+@click.argument("results", type=click.Path(path_type=Path, exists=True), default="docs/results/small")
+@click.option("--page", type=click.Path(path_type=Path), default="docs/when.md", show_default=True,
+              help="The page whose tables are replaced.")  # fmt: skip
+def command(results: Path, page: Path) -> None:
+    """Where FedGM beats FedAvg's best over eta and delay; RESULTS holds runs of the grids."""
+    runs = find([results])
+    by_setting = tried(runs)
+    if not by_setting:
+        raise FedGMError(f"{results}: no run of the grids on seed 0. Try fedgm sweep sweeps/fedgm_grid.yaml")
+    first = next(run for run in runs if run.facts["name"] in EXPERIMENTS)
+    scale = f"Profile {first.facts['profile']}, {first.rounds} rounds, seed 0."
+    gains = map_rows(by_setting)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    links: dict[str, str] = {}
+    if any(gains.values()):
+        early = {setting.name: stopped(points) for setting, points in by_setting.items()}
+        about = "Means of the last 10 evaluations; a run that ended as diverged counts with chance."
+        grey = "Grey: not run, or stopped early by successive halving."
+        figure = when_pictures.draw_gains(gains, early, f"{scale} {about} {grey}")
+        links["Gain over FedAvg by eta and delay"] = save(figure, page.with_name("when_gain.png")).name
+    ranges = {
+        f"{setting.name}: {_name(*rule)}": when_pictures.Etas(
+            [p.eta for p in points if (p.algorithm, p.beta, p.nu) == rule and not p.paused],
+            etas,
+            [p.eta for p in points if (p.algorithm, p.beta, p.nu) == rule and p.paused],
+        )
+        for setting, points in by_setting.items()
+        for rule, etas in usable(points).items()
+    }
+    about = f"Filled: within {NEAR:g} points of the rule's own best. Rings: run, not usable."
+    figure = when_pictures.draw_ranges(ranges, f"{scale} {about} Dots: stopped early.")
+    links["Usable server rates"] = save(figure, page.with_name("when_ranges.png")).name
+    body = markdown(by_setting, links, scale, first.board.judge)
+    replace_between(page, "docs.pages.when", body, "When does FedGM help?")
+    for path in (page, *(page.with_name(name) for name in links.values())):
+        click.echo(path)
+
+
+def _name(algorithm: str, beta: float, nu: float) -> str:
+    return "FedAvg" if algorithm == "fedavg" else (
+        f"FedAvgM {beta:g}" if algorithm == "fedavgm" else f"FedGM {beta:g}, {nu:g}"
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,52 @@
+"""The files of conf/: where they are, which options a group has, and what one of them says."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from omegaconf import OmegaConf
+
+# Where a part of ours is -> the key that names it, which is also its group and option.
+NAMED_BY = {
+    "algorithm": "algorithm.name",
+    "schedule": "schedule.name",
+    "participation": "participation.name",
+    "participation.sampler": "participation.sampler.name",
+    "client": "client.name",
+    "upload": "upload.name",
+    "task": "task.name",
+    "model": "model.name",
+    "data.source": "data.name",
+    "data.partition": "data.partition.name",
+}
+
+
+def conf_dir() -> Path:
+    """Where the yaml files are: inside an installed package, beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    inside = package / "conf"
+    return inside if inside.is_dir() else package.parent / "conf"
+
+
+def options(group: str) -> list[str]:
+    """Names of the options of a group such as ``data/partition``."""
+    return sorted(path.stem for path in (conf_dir() / group).glob("*.yaml"))
+
+
+def option(group: str, name: str, around: Mapping[str, Any]) -> dict[str, Any]:
+    """What the yaml of an option says, its interpolations resolved among the values ``around`` it."""
+    tree = OmegaConf.create({**around, "option": OmegaConf.load(conf_dir() / group / f"{name}.yaml")})
+    return cast(dict[str, Any], OmegaConf.to_container(tree["option"], resolve=True))
+
+
+def present_target(key: str, name: str) -> str | None:
+    """The ``_target_`` of the part at ``key`` in our option ``name``; None where there is no such option."""
+    group = NAMED_BY[key].removesuffix(".name").replace(".", "/")
+    path = conf_dir() / group / f"{name}.yaml"
+    if not re.fullmatch(r"\w+", name) or not path.is_file():
+        return None
+    if said := re.search(r"^[^#\n]*\b_target_: ([\w.]+)", path.read_text(), re.MULTILINE):
+        return said[1]
+    bases = OmegaConf.select(OmegaConf.load(path), "defaults", default=[])
+    return next((target for base in map(str, bases) if (target := present_target(key, base))), None)

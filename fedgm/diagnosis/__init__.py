@@ -1,1 +1,0 @@
-"""What Theorems 1-3 say about a configuration or about a run."""

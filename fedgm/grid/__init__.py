@@ -1,1 +1,0 @@
-"""A W&B sweep file, run without server or account: points, processes, halving, winners."""

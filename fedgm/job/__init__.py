@@ -1,1 +1,0 @@
-"""One job, from a composed configuration to the result in its run folder."""

@@ -1,0 +1,176 @@
+"""The one walker over stored runs: run folders, folders above them, and files of many runs."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from warnings import warn
+
+import yaml
+
+from fedgm.config.identity import dotted
+from fedgm.config.trust import text_of
+from fedgm.errors import FedGMError, RefusedError
+from fedgm.lock import is_alive
+from fedgm.results import archive, rows, summary
+from fedgm.results.rows import Row
+from fedgm.results.run import Key, Run, Status, once
+
+# Of the summary: what tells a run apart, how it ended, and with which program.
+FACTS = (
+    "hash", "name", "algorithm", "schedule", "participation", "profile", "model", "data", "classes", "seed",
+    "rounds", "task", "metric", "metrics", "origin", "fixed_seeds", "contents",
+    "status", "reason", "rounds_done", "initial", "local_steps", "stages", "seconds", "commit", "versions",
+)  # fmt: skip
+NOT_STORED = ("output_dir", "rerun", "stop_after", "track", "best", "winners", "figure", "checkpoint")
+READ = ("summary.json", "config.yaml", "metrics.jsonl", "model.safetensors")  # what a run is read from
+BEGUN = "no summary.json: not a run folder, or one that has just begun"
+DAMAGED = "summary.json is damaged"
+UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+Stamp = tuple[tuple[int, int] | None, ...]
+
+
+def read_folder(folder: Path, all_rows: bool = False) -> Run | None:
+    """The run of a folder, with every row where asked for; None where none can be read."""
+    facts = summary.read(folder)
+    lacking = any(facts.get(key) is None for key in ("hash", "seed", "status"))
+    if lacking or facts["status"] not in summary.STATUSES:
+        return None
+    own = rows.read(folder / "metrics.jsonl")
+    kept = {key: facts.get(key) for key in FACTS} | {"rounds_done": len(own)}
+    kept["status"] = status_now(folder, facts, own)
+    return Run(kept, configuration(folder), evaluations(own), folder, own if all_rows else [])
+
+
+def status_now(folder: Path, facts: dict[str, Any], own: list[Row]) -> Status:
+    """The status of a summary, unless the folder shows that it is no longer true."""
+    status = Status(facts["status"])
+    if status == Status.RUNNING and not is_alive(folder):
+        return Status.KILLED  # the same command continues it
+    if status in summary.DONE and not summary.is_whole(folder, facts, own):
+        return Status.DAMAGED  # its command says what is missing, and what to type
+    return status
+
+
+def evaluations(own: list[Row]) -> list[Row]:
+    """Evaluation rows with local steps and bytes added up until there, without what a clock says."""
+    steps, sent, measured = 0, 0, list[Row]()
+    for row in own:
+        steps += int(row.get("cohort/steps") or 0)
+        sent += int(row.get("bytes/up") or 0)
+        if any(key.startswith("test/") and value is not None for key, value in row.items()):
+            kept = {k: v for k, v in row.items() if not k.startswith("time/") and k != "samples_per_s"}
+            measured.append({**kept, "total/steps": steps, "total/bytes": sent})
+    return measured
+
+
+def configuration(folder: Path) -> dict[str, Any]:
+    """config.yaml with dotted keys."""
+    try:
+        content = yaml.safe_load(text_of(folder / "config.yaml"))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
+        return {}
+    if not isinstance(content, dict):
+        return {}
+    return dotted({key: value for key, value in content.items() if key not in NOT_STORED})
+
+
+class Walker:
+    """All runs of some places; walked again, it reads only the files that have changed."""
+
+    def __init__(self, places: Iterable[str | Path], all_rows: bool = False) -> None:
+        self.places, self.all_rows = [Path(place) for place in places], all_rows
+        self._read: dict[Path, tuple[object, list[Run | str]]] = {}
+
+    def walk(self) -> Iterator[tuple[Path, Path, Run | str]]:
+        """(place, folder or file, run or why there is none), folders before files of many runs."""
+        for place in self.places:
+            for path, run in (*self._folders(place), *self._archives(place)):
+                yield place, path, run
+
+    def _folders(self, place: Path) -> Iterator[tuple[Path, Run | str]]:
+        names = ("summary.json", "metrics.jsonl") if place.is_dir() else ()
+        for folder in sorted({file.parent for name in names for file in place.rglob(name)}):
+            state = stamp(folder), is_alive(folder)
+            if self._read.get(folder, (None,))[0] != state:
+                self._read[folder] = state, [self._folder(folder)]
+            yield folder, self._read[folder][1][0]
+
+    def _folder(self, folder: Path) -> Run | str:
+        if not (folder / "summary.json").exists():
+            return BEGUN
+        try:
+            return read_folder(folder, self.all_rows) or DAMAGED
+        except UNREADABLE as error:
+            return f"cannot be read ({type(error).__name__}: {error})"
+
+    def _archives(self, place: Path) -> Iterator[tuple[Path, Run | str]]:
+        files = sorted(place.rglob("*.jsonl")) if place.is_dir() else [place] if place.exists() else []
+        for file in files:
+            if place.is_dir() and not archive.is_archive(file):
+                continue
+            state = stamp(file.parent, (file.name,))
+            if self._read.get(file, (None,))[0] != state or state == (None,):
+                self._read[file] = state, _archive(file)
+            for run in self._read[file][1]:
+                yield file, run
+
+
+def _archive(file: Path) -> list[Run | str]:
+    """The runs of a file, or why there are none."""
+    try:
+        return list(archive.read(file))
+    except FedGMError as error:
+        return [str(error).removeprefix(f"{file}: ")]
+
+
+def stamp(folder: Path, names: Iterable[str] = READ) -> Stamp:
+    """Time and size of files, so that what has not changed is not read again."""
+    stamps: list[tuple[int, int] | None] = []
+    for name in names:
+        try:
+            status = (folder / name).stat()
+            stamps.append((status.st_mtime_ns, status.st_size))
+        except OSError:
+            stamps.append(None)
+    return tuple(stamps)
+
+
+def below(*places: str | Path, all_rows: bool = False) -> list[Run]:
+    """Every run of the places once; what cannot be read is left out, with a warning."""
+    runs, notes = list[Run](), dict[str, list[str]]()
+    for place, path, run in Walker(places, all_rows).walk():
+        if isinstance(run, Run):
+            runs.append(run)
+        elif path == place and not place.is_dir():
+            raise RefusedError(f"{path}: {run}")  # asked for by name
+        elif run != BEGUN:
+            notes.setdefault(run, []).append(str(path))
+    for note, paths in notes.items():
+        warn(f"left out: {', '.join(paths)}: {note}", stacklevel=2)
+    return list(once(runs).values())
+
+
+def find(places: Iterable[str | Path]) -> list[Run]:
+    """All runs of the places, each once; a place without any is an error."""
+    kept: dict[Key, Run] = {}
+    for place in map(Path, places):
+        runs = below(place)
+        if not runs:
+            raise RefusedError(
+                f"{place}: no run in there. Try outputs, outputs/NAME/RUN/seed=0 or a file of --export"
+            )
+        kept = {run.key: run for run in runs} | kept
+    return list(kept.values())
+
+
+def one(place: str | Path) -> Run:
+    """The run of a folder; of several below it none is chosen."""
+    path = Path(place)
+    run = read_folder(path)
+    if run is not None:
+        return run
+    runs = below(path) if path.is_dir() else []
+    if len(runs) == 1:
+        return runs[0]
+    near = f"Try {runs[0].folder}" if runs else "Try outputs/NAME/RUN/seed=0"
+    raise RefusedError(f"{path} is not the folder of one run ({len(runs)} below it). {near}")

@@ -1,0 +1,96 @@
+"""Runs in words: ``FedGM, eta 2`` where a configuration has ``algorithm.name: fedgm, algorithm.eta: 2.0``."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fedgm.config.identity import NOT_IDENTITY, number
+from fedgm.results.run import Run
+
+NAMES = {
+    "fedgm": "FedGM", "fedavg": "FedAvg", "fedsgd": "FedSGD", "fedavgm": "FedAvgM", "fednag": "FedNAG",
+    "fedavgm_summed": "FedAvgM (summed)", "fedmom": "FedMom", "snv": "SNV", "triple": "Triple Momentum",
+    "robust": "Robust Momentum", "pid": "PID", "pid_opt": "PID optimiser", "accsgd": "AccSGD",
+    "slowmo": "SlowMo", "diloco": "DiLoCo", "fedadagrad": "FedAdagrad", "fedadam": "FedAdam",
+    "fedyogi": "FedYogi", "fedams": "FedAMS", "fedamsgrad": "FedAMSGrad", "qhadam": "QHAdam",
+    "nsgdm": "NSGD-M", "gpa": "GPA", "schedule_free": "Schedule-Free", "ema_nesterov": "EMA-Nesterov",
+    "fedacg": "FedACG", "fedexp": "FedExP", "fedexp_gm": "FedExP x FedGM",
+}  # fmt: skip
+# Always said of the server rule, where it has them: what the paper's figures differ in.
+RATES = ("algorithm.eta", "algorithm.beta", "algorithm.nu")
+PLAIN = {"schedule.name": "constant", "participation.name": "ideal", "client.name": "plain"}
+QUIET = ("_target_", "version", "channels_last")
+
+
+def algorithm(run: Run) -> str:
+    """The server rule's name as papers print it."""
+    name = str(run.facts.get("algorithm") or "?")
+    return NAMES.get(name, name)
+
+
+def differing(runs: Sequence[Run]) -> list[str]:
+    """Keys that tell the runs apart: not seeds, nor what follows them, nor what cannot change a result."""
+    keys = list(dict.fromkeys(key for run in runs for key in run.config))
+    return [key for key in keys if _counts(key) and len({_text(run.config.get(key)) for run in runs}) > 1]
+
+
+def _counts(key: str) -> bool:
+    """Whether a key may stand in a label."""
+    parts = key.split(".")
+    left_out = any(key == name or key.startswith(f"{name}.") for name in NOT_IDENTITY)
+    return not left_out and parts[-1] not in (*QUIET, "seed") and key != "algorithm.name"
+
+
+def label(run: Run, keys: Sequence[str]) -> str:
+    """The algorithm and the values of ``keys``, those that it has."""
+    words = [algorithm(run)]
+    for key in keys:
+        if run.config.get(key) is None or _implied(run, key):
+            continue
+        group, _, last = key.rpartition(".")
+        words.append(
+            _text(run.config[key]) if last == "name" else f"{_word(group, last)} {_text(run.config[key])}"
+        )
+    return ", ".join(words)
+
+
+def _implied(run: Run, key: str) -> bool:
+    """FedAvg has no momentum to speak of, FedAvgM no nu; a part's plain choice goes without saying."""
+    if PLAIN.get(key) == run.config.get(key):
+        return True
+    without = {
+        "algorithm.beta": ("fedavg", "fedsgd"),
+        "algorithm.nu": ("fedavg", "fedsgd", "fedavgm", "fednag"),
+    }
+    return run.facts.get("algorithm") in without.get(key, ())
+
+
+def _word(group: str, last: str) -> str:
+    """``profile`` for profile.name, ``local lr`` where the last part alone says little."""
+    return f"{group} {last}" if last in ("lr", "momentum", "every", "count", "batch_size", "epochs") else last
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return " > ".join(_text(entry) for entry in value)
+    value = number(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def labels(groups: Sequence[Sequence[Run]]) -> list[str]:
+    """A name for each line (its runs differ in the seed alone); equal names get the start of the hash."""
+    firsts = [group[0] for group in groups]
+    keys = differing(firsts)
+    named = [label(run, keys) for run in firsts]
+    return [
+        name if named.count(name) == 1 else f"{name} [{run.key[0][:6]}]"
+        for name, run in zip(named, firsts, strict=True)
+    ]
+
+
+def lines(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """Runs by line: seeds of one configuration together, each under its name."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.key[0], []).append(run)
+    ordered = [sorted(group, key=lambda run: run.facts["seed"]) for group in groups.values()]
+    return dict(zip(labels(ordered), ordered, strict=True))

@@ -1,0 +1,76 @@
+"""metrics.jsonl: one row a round, and what a summary says of them."""
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from fedgm.results.curve import last10
+from fedgm.tasks.metric import Row, Scoreboard
+
+
+def read(path: Path) -> list[Row]:
+    """Rows of rounds 1, 2, 3 ... as far as they are whole: up to a cut, garbled, missing or double line."""
+    try:
+        lines = path.read_bytes().splitlines() if path.is_file() else []  # a pipe would never end
+    except OSError:
+        return []
+    rows: list[Row] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            break
+        if not _is_row(row, number):
+            break
+        rows.append(row)
+    return rows
+
+
+def has_more(path: Path, own: list[Row]) -> bool:
+    """Whether something follows the rows that could be read."""
+    return len(path.read_bytes().splitlines()) > len(own)
+
+
+def _is_row(row: Any, number: int) -> bool:
+    """Whether it is the row of that round; a damaged file can hold any JSON."""
+    if not isinstance(row, dict) or row.get("round") != number or isinstance(row["round"], bool):
+        return False
+    return all(value is None or is_number(value) for value in row.values())
+
+
+def is_number(value: Any) -> bool:
+    """A finite number; JSON's true is one to Python, and its Infinity and NaN are none that we write."""
+    return type(value) in (int, float) and -sys.float_info.max <= value <= sys.float_info.max
+
+
+def dump(row: Row) -> str:
+    """One line of JSON; what is not a finite number becomes null."""
+    clean = {k: v if v is None or math.isfinite(v) else None for k, v in row.items()}
+    return json.dumps(clean) + "\n"
+
+
+def evaluations(rows: list[Row], headline: str) -> list[Row]:
+    """The rows of rounds in which the global model was measured, told by the column that judges a run."""
+    return [row for row in rows if row.get(headline) is not None]
+
+
+def summarise(rows: list[Row], board: Scoreboard) -> dict[str, Any]:
+    """Final, best and mean of the last ten evaluations, from the rows alone; best by the headline.
+
+    A damaged row may lack a column: None, which no checksum takes for the row that was written.
+    """
+    measured = evaluations(rows, board.headline)
+    seconds = sum((row.get("time/round") or 0) + (row.get("time/eval") or 0) for row in rows)
+    summary: dict[str, Any] = {"rounds_done": len(rows), "seconds": round(seconds, 3)}
+    if not measured:
+        return {**summary, "final": None, "best": None, "last10": None}
+    sign = 1 if board.judge.better == "higher" else -1
+    best = max(measured, key=lambda row: sign * (row[board.headline] or 0.0))
+    return {
+        **summary,
+        "final": {"round": measured[-1]["round"], **{k: measured[-1].get(k) for k in board.columns}},
+        "best": {"round": best["round"], **{k: best.get(k) for k in board.columns}},
+        "last10": {k: last10([row.get(k) for row in measured]) for k in board.columns},
+    }

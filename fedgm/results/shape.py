@@ -1,0 +1,58 @@
+"""What readers of a summary take for granted; a damaged file can hold any JSON."""
+
+from collections.abc import Callable
+from typing import Any
+
+from fedgm.results.rows import is_number
+from fedgm.tasks.metric import scoreboard
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, dict) and all(v is None or is_number(v) for v in value.values())
+
+
+def _are_words(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+
+
+def _are_stages(value: Any) -> bool:
+    return isinstance(value, list) and all(_are_numbers(stage) and "rounds" in stage for stage in value)
+
+
+# Key -> what it holds where it is there and not null.
+KEYS: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("status", "name", "algorithm", "schedule", "participation", "profile"), _is_word),
+    **dict.fromkeys(("model", "data", "task", "hash", "folder", "reason", "commit", "origin"), _is_word),
+    **dict.fromkeys(("seed", "rounds", "rounds_done", "classes"), _is_count),
+    **dict.fromkeys(("final", "best", "last10", "initial", "last"), _are_numbers),
+    **dict.fromkeys(("gain", "seconds", "local_steps"), is_number),
+    **dict.fromkeys(("versions", "digests", "contents"), _are_words),
+    "fixed_seeds": lambda value: isinstance(value, list),
+    "stages": _are_stages,
+}
+# Without these a command cannot show or continue its own run.
+NEEDED = ("status", "name", "algorithm", "seed", "rounds", "rounds_done", "seconds")
+
+
+def is_own(found: dict[str, Any]) -> bool:
+    """Whether a summary has what every command writes, whatever became of its run."""
+    return all(found.get(key) is not None for key in NEEDED) and {"final", "best", "last10"} <= set(found)
+
+
+def is_summary(found: dict[str, Any]) -> bool:
+    """Whether every known key holds what was written there."""
+    if not all(found.get(key) is None or holds(found[key]) for key, holds in KEYS.items()):
+        return False
+    try:
+        scoreboard(found)
+    except (TypeError, KeyError, AttributeError, ValueError):
+        return False
+    return True

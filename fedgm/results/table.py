@@ -1,0 +1,113 @@
+"""Stored runs in a table, and one of them in full."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fedgm.results.summary import Status
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from fedgm.results.run import Run
+
+PRUNED = (Status.FAILED, Status.KILLED, Status.STOPPED)  # paused and diverged runs are results
+
+
+def of_runs(runs: "Sequence[Run]") -> "Table":
+    """A line for each run."""
+    from rich.table import Table
+
+    from fedgm.results import labels
+    from fedgm.results.choose import main_metric, shown
+
+    metric = main_metric(runs)
+    sizes = {run.key: size(run.folder) for run in runs}
+    whole = f"{len(runs)} runs" + (f", {_bytes(sum(sizes.values()))}" if any(sizes.values()) else "")
+    made = Table(header_style="bold", title=whole)
+    head = ("experiment", "run", "seed", "status", "round", *(("last 10", "final") if metric else ()), "size")
+    for name in head:
+        made.add_column(
+            name, justify="right" if name in ("seed", "round", "last 10", "final", "size") else "left"
+        )
+    keys = list(dict.fromkeys([*labels.RATES, *labels.differing(runs)]))
+    for run in runs:
+        facts = run.facts
+        scores = (
+            (shown(run, metric, run.score(metric)), shown(run, metric, run.final(metric))) if metric else ()
+        )
+        rounds = f"{facts['rounds_done']}/{facts['rounds']}"
+        cells = (str(facts["name"]), labels.label(run, keys), str(facts["seed"]), run.status, rounds, *scores)
+        made.add_row(*cells, _bytes(sizes[run.key]))
+    if metric:
+        made.caption = f"{metric}: mean of the last 10 evaluations, and the last"
+    return made
+
+
+def size(folder: Path | None) -> int:
+    """Bytes of a run folder; 0 for a run of an archive."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder else 0
+
+
+def _bytes(count: int) -> str:
+    """In the unit that people read."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if count else "-"
+        count = round(count / 1000)
+    return f"{count} GB"
+
+
+def prune(runs: "Sequence[Run]") -> None:
+    """Delete folders of runs that ended badly and that nobody works on, after a yes."""
+    from fedgm.lock import is_alive
+
+    chosen = [run for run in runs if run.folder and run.status in PRUNED and not is_alive(run.folder)]
+    if not chosen:
+        click.echo("nothing to prune: only runs that failed, were killed or stopped are")
+        return
+    for run in chosen:
+        click.echo(f"  {run.status:9} {run.folder}")
+    if not click.confirm(f"delete these {len(chosen)} runs?", default=False):
+        click.echo("nothing deleted")
+        return
+    for run in chosen:
+        assert run.folder is not None
+        shutil.rmtree(run.folder)
+        if not any(run.folder.parent.iterdir()):
+            run.folder.parent.rmdir()
+    click.echo(f"{len(chosen)} runs deleted")
+
+
+def show(run: "Run", console: "Console") -> None:
+    """Print one run in full."""
+    from rich.table import Table
+
+    from fedgm.results import labels
+    from fedgm.results.choose import metrics, shown
+
+    facts = run.facts
+    rounds = f"{facts['rounds_done']} of {facts['rounds']} rounds, {facts.get('seconds') or 0:.0f} s"
+    reason = f": {facts['reason']}" if facts.get("reason") else ""
+    keys = [*labels.RATES, "schedule.name", "participation.name", "client.name"]
+    console.print(
+        f"[bold]{facts['name']}[/]: {labels.label(run, keys)}, seed {facts['seed']}", highlight=False
+    )
+    console.print(f"{run.status}{reason} after {rounds}; commit {facts.get('commit')}", highlight=False)
+    numbers = Table(header_style="bold")
+    for name in ("metric", "start", "final", "mean of last 10"):
+        numbers.add_column(name, justify="left" if name == "metric" else "right")
+    for metric in metrics([run]):
+        values = ((facts.get("initial") or {}).get(metric), run.final(metric), run.score(metric))
+        numbers.add_row(metric, *(shown(run, metric, value) for value in values))
+    console.print(numbers)
+    config = Table.grid(padding=(0, 2, 0, 0))
+    for key, value in run.config.items():
+        config.add_row(key, str(value))
+    console.print(config, highlight=False)
+    for path in sorted(run.folder.iterdir()) if run.folder else ():
+        console.print(f"  {path}", highlight=False, soft_wrap=True)

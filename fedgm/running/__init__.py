@@ -1,0 +1,1 @@
+"""One run: its parts, its folder, rows, checkpoints and loggers, and how it ends."""

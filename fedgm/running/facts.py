@@ -1,0 +1,86 @@
+"""summary.json as a run writes it: what is known before the first round, and how it stands."""
+
+import platform
+import subprocess
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from fedgm.config import RunConfig
+from fedgm.config.winners import origin
+from fedgm.files import write_json
+from fedgm.results import rows
+from fedgm.running.parts import Parts
+from fedgm.tasks.metric import scoreboard
+
+PACKAGES = ("fedgm", "torch", "pytorch-lightning", "hydra-core", "wandb", "numpy")
+
+
+def facts_of(config: RunConfig, parts: Parts, folder: Path, mark: str) -> dict[str, Any]:
+    """All that is known before the first round."""
+    rule, plan, board = parts.engine.rule, parts.engine.plan, parts.board
+    return {
+        "status": "running",
+        "name": config.name,
+        "algorithm": config.algorithm["name"],
+        "schedule": config.schedule["name"],
+        "participation": config.participation["name"],
+        "profile": config.profile.name,
+        "model": config.model["name"],
+        "data": config.data.name,
+        "task": config.task["name"],
+        **board.describe(),
+        "seed": config.seed,
+        "rounds": config.rounds,
+        "origin": origin(config.best, config.winners, config.algorithm, config.participation),
+        "stages": [{"rounds": stage.rounds, **stage.hyper} for stage in plan.stages],
+        "last": plan.at(config.rounds)[1],
+        "gain": rule.gain(plan.at(1)[1]),
+        "hash": mark,
+        "folder": str(folder.relative_to(config.output_dir)),
+        "versions": versions(),
+        "commit": commit(),
+    }
+
+
+def of_data(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What only the data know: the number of classes, so that readers know what chance is."""
+    return {"classes": given.get("num_classes")}
+
+
+def write(
+    folder: Path, static: dict[str, Any], status: str, sync: bool = False, **more: Any
+) -> dict[str, Any]:
+    """Write the summary with what the rows say by now, and return it."""
+    own = rows.read(folder / "metrics.jsonl")
+    summary = {**static, "status": status, **rows.summarise(own, scoreboard(static)), **more}
+    write_json(folder / "summary.json", summary, sync)
+    return summary
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a result depends on; the instruction set too: AVX2 and AVX512 round differently."""
+    import torch  # readers of summaries do without it
+
+    found = {"python": platform.python_version(), "cpu": torch.backends.cpu.get_cpu_capability()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "source"
+    return found
+
+
+def commit() -> str | None:
+    """The commit of a checkout, with a mark where files were changed; None for an installed package."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return None
+    try:
+        return subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=root, capture_output=True, text=True, check=True, timeout=10,
+        ).stdout.strip()  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None

@@ -1,0 +1,101 @@
+"""The run folder: where it is, and files in it that are whole at every moment."""
+
+import re
+import shutil
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, ListConfig, OmegaConf
+
+from fedgm.config.identity import NOT_IDENTITY, identity, identity_of_stored, number
+from fedgm.errors import FedGMError
+from fedgm.files import beside, make_folder
+from fedgm.results import summary
+from fedgm.results.find import configuration
+
+LABEL_LENGTH = 60
+# Words that a folder's name leaves out: said by the folders around it, or without effect on the result.
+NOT_LABEL = (*NOT_IDENTITY, "experiment", "algorithm", "trainer")
+
+
+def label(cfg: DictConfig, overrides: Iterable[str]) -> str:
+    """The algorithm and what else was set, in resolved values, so that eta=1 and eta=1.0 read alike."""
+    words: set[str] = set()
+    for override in overrides:
+        key = override.split("=")[0].lstrip("+~")
+        if key in NOT_LABEL or key.startswith(("hydra", *(f"{left_out}." for left_out in NOT_IDENTITY))):
+            continue
+        value = OmegaConf.select(cfg, key.replace("/", ".").split("@")[0])
+        if isinstance(value, DictConfig):
+            value = value.get("name")
+        if isinstance(value, ListConfig):
+            value = [number(entry) for entry in value]
+        words.add(f"{key.split('.')[-1]}={number(value)}")
+    text = ",".join([str(cfg.algorithm.name), *sorted(words)])
+    return re.sub(r"[^\w.,=+\-\[\]]+", "", text)[: len(str(cfg.algorithm.name)) + LABEL_LENGTH]
+
+
+def locate(cfg: DictConfig, overrides: Iterable[str], hash: str | None = None) -> Path:
+    """``<output_dir>/<experiment>/<label>-<8 hex>/seed=<n>``; a run keeps the folder it has."""
+    home, mark = Path(str(cfg.output_dir)) / str(cfg.name), hash or identity(cfg)
+    named = [path / f"seed={cfg.seed}" for path in sorted(home.glob(f"*-{mark[:8]}"))]
+    if there := [path for path in named if path.is_dir()]:
+        return there[0]
+    if home.is_dir() and (
+        older := _begun_by_older_versions(home, home.stat().st_mtime_ns).get((mark, cfg.seed))
+    ):
+        return older
+    return named[0] if named else home / f"{label(cfg, overrides)}-{mark[:8]}" / f"seed={cfg.seed}"
+
+
+@lru_cache(maxsize=8)
+def _begun_by_older_versions(home: Path, stamp: int) -> dict[tuple[str, int], Path]:
+    """Runs whose folder is not named by their hash of today; read once for all points of a sweep."""
+    del stamp  # changes when a folder is added
+    runs: dict[tuple[str, int], Path] = {}
+    for path in sorted(home.glob("*/seed=*/summary.json")):
+        facts = summary.read(path.parent)
+        if facts.get("hash") and facts.get("seed") is not None:
+            mark = stored_hash(path.parent, facts)
+            if not path.parents[1].name.endswith(mark[:8]):
+                runs.setdefault((mark, facts["seed"]), path.parent)
+    return runs
+
+
+def stored_hash(folder: Path, facts: dict[str, Any]) -> str:
+    """The hash of the run in a folder, by today's rules: a summary with ``fixed_seeds`` has it already."""
+    return facts["hash"] if "fixed_seeds" in facts else identity_of_stored(configuration(folder), facts)
+
+
+def create(folder: Path, sync: bool = False) -> None:
+    """Make the folder, or say why that cannot be; links in a folder from elsewhere are not followed."""
+    for place in (folder.parent, folder, folder / "checkpoints", folder / "checkpoints" / "clients"):
+        if place.is_symlink():
+            raise FedGMError(
+                f"output_dir: {place} is a symbolic link: files would be written and removed where it leads. "
+                "Remove it, or try output_dir=DIR with another folder"
+            )
+    try:
+        make_folder(folder, sync)
+        probe = beside(folder / "probe")
+        probe.touch()
+        probe.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FedGMError(
+            f"output_dir: {folder} cannot be written ({reason}). "
+            "Allowed: a folder that you may write to. Try output_dir=DIR with another folder."
+        ) from None
+
+
+def empty(folder: Path) -> None:
+    """Remove an earlier result, but not the lock that we hold."""
+    for path in folder.iterdir():
+        if path.name == "lock":
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

@@ -1,0 +1,121 @@
+"""The Hydra entry point behind ``run.py`` and ``fedgm run``."""
+
+import os
+import re
+import sys
+import traceback
+from argparse import ArgumentError
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from fedgm import config
+from fedgm.config.refusals import ERRORS
+from fedgm.errors import FedGMError, RefusedError, RunLockedError
+
+FULL = "HYDRA_FULL_ERROR"  # set by a user: Hydra's own traceback
+
+
+def task(cfg: DictConfig) -> dict[str, Any]:
+    """One job. Alone it ends the process with a message; in a multirun it reports and lets others run."""
+    hydra_config = HydraConfig.get()
+    alone = hydra_config.mode != RunMode.MULTIRUN
+    from rich.console import Console
+
+    from fedgm.running.start import execute
+
+    try:
+        result = execute(cfg, list(hydra_config.overrides.task), Console(), alone)
+    except FedGMError as error:
+        print(f"error: {error}", file=sys.stderr)
+        if alone:
+            raise SystemExit(error.exit_code) from None
+        return {"status": _end(error), "reason": str(error)}
+    except KeyboardInterrupt:
+        from fedgm.running.wandb_run import in_sweep_agent
+
+        # Of a multirun, too: who stops one job means all. Of a sweep agent it is the end that early_terminate
+        # wants: the agent takes codes above 0 for failures, and gives up after five at its start.
+        raise SystemExit(0 if in_sweep_agent() else 130) from None
+    except Exception as error:
+        if alone:
+            raise
+        traceback.print_exc()
+        return {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
+    from fedgm.tasks.metric import scoreboard
+
+    board, final = scoreboard(result.summary), result.summary.get("final") or {}
+    return {
+        "status": result.status,
+        "folder": str(result.folder),
+        "metric": board.headline.replace("/", " "),
+        "shown": board.show(board.headline, final),
+    }
+
+
+def _end(error: FedGMError) -> str:
+    """How a job of a multirun ended that raised this."""
+    if isinstance(error, RunLockedError):
+        return "busy"
+    return "refused" if isinstance(error, RefusedError) else "failed"
+
+
+def main() -> None:
+    """Compose with Hydra and run; what Hydra refuses is told as we tell it, with exit code 2."""
+    try:
+        require_options(sys.argv[1:])
+    except RefusedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(error.exit_code) from None
+    config.register()
+    before = os.environ.get(FULL)
+    os.environ[FULL] = "1"  # Hydra raises instead of printing
+    try:
+        hydra.main(version_base="1.3", config_path=str(config.conf_dir()), config_name="config")(task)()
+    except KeyboardInterrupt:  # between two jobs, or while the result is drawn
+        raise SystemExit(130) from None
+    except ERRORS as error:
+        words = [word for word in sys.argv[1:] if not word.startswith("-")]
+        if before == "1" or not _is_refusal(error):
+            raise
+        print(f"error: {config.refusal(error, words)}", file=sys.stderr)
+        raise SystemExit(2) from None
+    finally:  # processes that this one starts later decide for themselves
+        del os.environ[FULL]
+        os.environ |= {} if before is None else {FULL: before}
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether Hydra found fault with the words: others may be anybody's, so they must come from Hydra."""
+    if isinstance(error, HydraException | OmegaConfBaseException):
+        return True
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return last is not None and str(last.tb_frame.f_globals.get("__name__", "")).startswith("hydra.")
+
+
+def require_options(words: Sequence[str]) -> None:
+    """Refuse an option that Hydra does not have, and name the near one."""
+    from hydra._internal.utils import get_args_parser
+
+    parser = get_args_parser()
+    parser.exit_on_error = False
+    known = re.findall(r"--[a-z-]+", parser.format_usage())
+    try:
+        unknown = parser.parse_known_args(list(words))[1]
+    except ArgumentError as error:
+        raise RefusedError(f"{error}. Try --hydra-help, which lists all options") from None
+    for word in unknown:
+        name = word.partition("=")[0]
+        if not name.startswith("-"):
+            raise RefusedError(f"{word}: expected all key=value words side by side. Try options behind them")
+        meant = get_close_matches(name, known, n=1) or ["--hydra-help, which lists all options"]
+        raise RefusedError(f"{name}: expected one of {', '.join(known)}. Try {meant[0]}")

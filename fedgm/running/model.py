@@ -1,0 +1,53 @@
+"""The trained module of a run, from config.yaml and model.safetensors."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from fedgm.config import RunConfig, reopened
+from fedgm.errors import FedGMError, RefusedError
+from fedgm.lightning import pl
+from fedgm.running.parts import load_clients, task_class
+from fedgm.running.trainer import build_module
+
+NEEDED, GUESS = "num_classes", 10  # the stored weights say how many there are
+
+
+def load_model(run: str | Path, trust: Sequence[str] = ()) -> pl.LightningModule:
+    """The module of a run that has ended, with its weights, in evaluation mode; no code is unpickled."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    folder = Path(run)
+    if not (folder / "config.yaml").exists():
+        raise RefusedError(f"{folder} is no run folder: there is no config.yaml. Try outputs/NAME/RUN/seed=0")
+    weights = folder / "model.safetensors"
+    if not weights.exists():
+        raise RefusedError(f"{folder}: no model.safetensors, which a run writes at its end. Finish it first")
+    stored = reopened(folder, trust)
+    try:
+        tensors = load_file(weights)
+        module = build_module(stored, _facts(stored))
+        if (classes := _classes(module.state_dict(), tensors)) is not None:
+            module = build_module(stored, {NEEDED: classes})
+        module.load_state_dict(tensors)
+    except (OSError, KeyError, IndexError, RuntimeError, SafetensorError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise FedGMError(f"{weights} is damaged ({reason}). Try the run's command with rerun=true") from None
+    module.eval()
+    return module
+
+
+def _facts(stored: RunConfig) -> Mapping[str, Any]:
+    """What the data decides of the model; a classifier's data need not be loaded for it."""
+    if task_class(stored).model_needs == (NEEDED,):
+        return {NEEDED: GUESS}
+    return load_clients(stored).facts
+
+
+def _classes(guessed: Mapping[str, Tensor], stored: Mapping[str, Tensor]) -> int | None:
+    """The length of the last layer, which does not fit a model of ``GUESS`` classes; None if all fits."""
+    unlike = [name for name, tensor in guessed.items() if stored[name].shape != tensor.shape]
+    return int(stored[unlike[0]].shape[0]) if unlike else None

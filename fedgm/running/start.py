@@ -1,0 +1,37 @@
+"""One run, from a composed configuration to its result; Lightning is imported once that is sound."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from omegaconf import DictConfig
+from rich.console import Console
+
+from fedgm.config import require_sound
+from fedgm.config.identity import identity
+from fedgm.running.folder import locate
+from fedgm.starting import ready, without_treespec_warning
+
+if TYPE_CHECKING:
+    from fedgm.lightning import pl
+    from fedgm.running.one_run import RunResult
+
+
+@without_treespec_warning()
+def execute(
+    cfg: DictConfig,
+    overrides: Sequence[str],
+    console: Console,
+    alone: bool = True,
+    callbacks: "Sequence[pl.Callback]" = (),
+) -> "RunResult":
+    """Run it, continue it, or report that it is done; ``alone`` is False in a multirun."""
+    config = require_sound(cfg)
+    mark = identity(cfg)
+    folder = locate(cfg, overrides, mark)
+    from fedgm.running.parts import build_parts  # imports torch
+
+    parts = build_parts(config, folder, overrides)
+    from fedgm.running.one_run import OneRun  # imports Lightning
+
+    ready()  # imports are over: Ctrl-C is the run's from now on
+    return OneRun(config, cfg, parts, folder, mark, console, alone, callbacks).result()

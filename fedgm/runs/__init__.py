@@ -1,1 +1,0 @@
-"""Stored runs at hand: list, show, compare, send to W&B, load the model."""

@@ -1,0 +1,39 @@
+"""What our own commands set up around a run, and what importing fedgm leaves alone: signals and warnings.
+
+Ctrl-C while a command is still importing is a line and exit code 130, not a traceback: no run has begun that
+would have to be closed, and an exception in the middle of an import may come out as any other error.
+"""
+
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
+
+
+def quietly() -> None:
+    """From now until :func:`ready`, Ctrl-C ends the process at once."""
+    main = threading.current_thread() is threading.main_thread()
+    if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+
+
+def ready() -> None:
+    """Imports are over: Ctrl-C is an exception again, and the run knows what to do with it."""
+    if signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _leave(signum: int, frame: FrameType | None) -> None:
+    os.write(2, b"stopped before the run began; the same command begins it\n")
+    os._exit(0 if os.environ.get("WANDB_SWEEP_ID") else 130)  # a sweep agent takes other codes for failures
+
+
+@contextmanager
+def without_treespec_warning() -> Generator[None]:
+    """Hide what torch 2.13 warns Lightning 2.6 of; users of our commands can do nothing about it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*isinstance.treespec, LeafSpec.*")
+        yield

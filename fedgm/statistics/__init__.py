@@ -1,1 +1,0 @@
-"""Statistics by which claims are judged: pure functions of numbers, as docs/claims.md defines them."""

@@ -1,0 +1,91 @@
+"""How long a sweep will take: the rounds that are left, times what a round of its runs takes."""
+
+from itertools import pairwise
+from pathlib import Path
+from statistics import mean, median
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+
+from fedgm.clock import Stopwatch
+from fedgm.results import rows
+from fedgm.study import rungs
+from fedgm.study.points import Job, SweepPlan
+from fedgm.study.sweep_progress import Results, rung_rounds
+
+LEAST = 3  # rounds to measure: the first one also warms up
+
+
+def expected_hours(results: Results, workers: int) -> float:
+    """From the measured rounds of its runs; where there are none, from first rounds that are run now."""
+    plan, measured, left = results.plan, dict[str, list[float]](), dict[str, float]()
+    for job, cfg, rounds in zip(plan.jobs, plan.configs, rounds_left(results), strict=True):
+        model = str(cfg.model.name)  # a round of another model takes another time
+        measured.setdefault(model, []).extend(_seconds(job.folder, job))
+        left[model] = left.get(model, 0.0) + rounds
+    if not any(left.values()):
+        return 0.0
+    every = [s for seconds in measured.values() for s in seconds] or [_first_rounds(plan)]
+    seconds = sum(median(measured[model] or every) * rounds for model, rounds in left.items())
+    return seconds / workers / 3600
+
+
+def rounds_left(results: Results, halving: bool = True) -> list[float]:
+    """Rounds that each job has still to run; where a rung has not decided yet, the mean over its points.
+
+    How many points of a rung go on is known before it decides, so the sum over all jobs is exact as long as
+    none diverges.
+    """
+    plan = results.plan
+    ends = rung_rounds(plan) if halving else []
+    share, shares = {job.point: 1.0 for job in plan.jobs}, list[dict[int, float]]()
+    for until in [*ends, plan.jobs[0].rounds]:
+        shares.append(share)
+        share = _share_after(results, share, until) if until in ends else share
+    return [
+        sum(
+            share[job.point] * max(0, end - max(begin, results.rounds(job)))
+            for (begin, end), share in zip(pairwise([0, *ends, job.rounds]), shares, strict=True)
+        )
+        for job in plan.jobs
+    ]
+
+
+def _share_after(results: Results, share: dict[int, float], until: int) -> dict[int, float]:
+    """How likely each point is to go on beyond a rung: known once it has decided, equal shares before."""
+    plan, halving = results.plan, results.plan.file.halving
+    assert halving is not None
+    survivors = rungs.read(plan, until)
+    if survivors is not None:
+        return {point: float(point in survivors) for point in share}
+    first = [(job.point, results.of(job)) for job in plan.jobs if job.seed == plan.seeds[0]]
+    lost = {point for point, run in first if run and run.is_divergent and run.rounds_done <= until}
+    alive = sum(value for point, value in share.items() if point not in lost)
+    kept = min(halving.kept(round(sum(share.values()))), round(alive))
+    goes_on = min(1.0, kept / alive) if alive else 0.0
+    return {point: 0.0 if point in lost else value * goes_on for point, value in share.items()}
+
+
+def _first_rounds(plan: SweepPlan) -> float:
+    """Seconds of a round with its share of an evaluation, run in a folder that is thrown away."""
+    from fedgm.config import compose
+    from fedgm.running.start import execute
+
+    job = plan.jobs[0]
+    until = job.eval_every * -(-LEAST // job.eval_every)  # an evaluation is in it
+    stop = [f"stop_after={until}"] if until < job.rounds else []
+    watch = Stopwatch()
+    with TemporaryDirectory() as folder:
+        words = [*job.overrides, f"output_dir={folder}", *stop, "track.mode=disabled"]
+        result = execute(compose(words), words, Console(quiet=True), alone=False)
+        return median(_seconds(result.folder, job) or [watch.seconds()])
+
+
+def _seconds(folder: Path, job: Job) -> list[float]:
+    """Seconds of each recorded round with its share of an evaluation; none before the first evaluation."""
+    own = rows.read(folder / "metrics.jsonl")
+    evaluations = [seconds for row in own if (seconds := row.get("time/eval")) is not None]
+    if not evaluations:
+        return []
+    spread = mean(evaluations) / min(job.eval_every, job.rounds)
+    return [(row.get("time/round") or 0.0) + spread for row in own]

@@ -1,0 +1,184 @@
+"""A W&B sweep file as data: checked before the first run, with the key and what to write instead."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import yaml
+
+from fedgm.errors import ClashError, ConfigError, RefusedError, require, require_fits
+from fedgm.study import distributions
+from fedgm.study.distributions import DISTRIBUTIONS, draw, kind, misses, own_keys
+from fedgm.study.rungs import Halving
+
+KEYS = (
+    "program", "project", "entity", "name", "description", "method", "metric", "parameters", "command",
+    "early_terminate", "run_cap",
+)  # fmt: skip
+METRIC = ("name", "goal", "target", "impute")  # the last two are for W&B's server alone
+MACROS = ("${env}", "${interpreter}", "${program}", "${args_no_hyphens}")
+Value = float | int | str | bool | None
+
+
+@dataclass(frozen=True)
+class SweepFile:
+    """What `fedgm sweep` needs of the file; ``fixed`` are the overrides of its command."""
+
+    path: Path
+    name: str
+    method: Literal["grid", "random"]
+    metric: str
+    goal: Literal["maximize", "minimize"]
+    fixed: tuple[str, ...]
+    points: tuple[dict[str, Value], ...]
+    halving: Halving | None
+
+    @property
+    def swept(self) -> list[str]:
+        """Keys that have more than one value over the points."""
+        return [key for key in self.points[0] if len({point[key] for point in self.points}) > 1]
+
+
+def read(path: Path) -> SweepFile:
+    """The checked file; raises :class:`ConfigError` for the first thing that cannot be run."""
+    content = _content(path)
+    _require_known(f"{path.name}: ", content, KEYS)
+    method = content.get("method")
+    if method == "bayes":
+        allowed = "grid or random: a Bayesian search needs W&B's server"
+        raise ConfigError(f"{path.name}: method", method, allowed, f"wandb sweep {path}, then wandb agent")
+    near = get_close_matches(str(method), ["grid", "random"], n=1)
+    require(
+        method in ("grid", "random"), f"{path.name}: method", method, "grid or random", *_try("method", near)
+    )
+    metric, goal = _metric(path, content)
+    return SweepFile(
+        path, str(content.get("name") or path.stem), cast(Any, method), metric, cast(Any, goal),
+        _fixed(path, content), _points(path, content, str(method)), _halving(path, content),
+    )  # fmt: skip
+
+
+def _require_known(place: str, node: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuse a misspelt key: what it was meant to say would be ignored."""
+    for key in node:
+        near = get_close_matches(str(key), known, n=1)
+        hint = f"{near[0]}: as the key" if near else "without it"
+        require(key in known, f"{place}{key}", "(unknown key)", ", ".join(known), hint)
+
+
+def _try(key: str, near: list[str]) -> tuple[str]:
+    return (f"{key}: {near[0] if near else 'grid'}",)
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """The yaml as it stands."""
+    try:
+        content = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise RefusedError(f"{path}: {error.strerror}. The project's own are in sweeps/") from None
+    except yaml.YAMLError as error:
+        raise RefusedError(f"{path}: no yaml ({' '.join(str(error).split())})") from None
+    require(isinstance(content, dict), str(path), type(content).__name__, "a W&B sweep file", "method: grid")
+    return cast(dict[str, Any], content)
+
+
+def _metric(path: Path, content: dict[str, Any]) -> tuple[str, str]:
+    """Name and goal of what is compared."""
+    metric = content.get("metric")
+    key, example = f"{path.name}: metric", "metric: {name: test/loss, goal: minimize}"
+    ok = isinstance(metric, dict) and isinstance(metric.get("name"), str)
+    if isinstance(metric, dict):
+        _require_known(f"{key}.", cast(dict[str, Any], metric), METRIC)
+    require(ok, key, metric, "the name of a measured value", example)
+    goal = cast(dict[str, Any], metric).get("goal", "minimize")  # W&B's default
+    require(goal in ("maximize", "minimize"), f"{key}.goal", goal, "maximize or minimize", example)
+    return cast(dict[str, Any], metric)["name"], goal
+
+
+def _fixed(path: Path, content: dict[str, Any]) -> tuple[str, ...]:
+    """The overrides that the command gives to every run: what is neither a macro nor `python`."""
+    words = [str(word) for word in content.get("command") or MACROS]
+    require(
+        "${args_no_hyphens}" in words, f"{path.name}: command", words,
+        "a list with ${args_no_hyphens}: Hydra takes key=value, not --key=value",
+        'command: ["${env}", "${interpreter}", "${program}", "${args_no_hyphens}"]',
+    )  # fmt: skip
+    return tuple(word for word in words if word not in MACROS and "=" in word)
+
+
+def _points(path: Path, content: dict[str, Any], method: str) -> tuple[dict[str, Value], ...]:
+    """Every combination of a grid, in the file's order; or ``run_cap`` random draws."""
+    parameters = content.get("parameters")
+    key, example = f"{path.name}: parameters", "algorithm.eta: {values: [0.5, 1.0]}"
+    require(isinstance(parameters, dict) and bool(parameters), key, parameters, "at least one key", example)
+    parameters = cast(dict[str, Any], parameters)
+    for name, node in parameters.items():
+        _check_parameter(f"{key}.{name}", name, node, method)
+    if method == "grid":
+        values = [_values(node) for node in parameters.values()]
+        return tuple(dict(zip(parameters, combination, strict=True)) for combination in product(*values))
+    cap = content.get("run_cap")
+    ok = isinstance(cap, int) and cap >= 1
+    require(ok, f"{path.name}: run_cap", cap, "how many points a random search draws", "run_cap: 20")
+    return tuple(
+        {name: _number(draw(node, number, place)) for place, (name, node) in enumerate(parameters.items())}
+        for number in range(cast(int, cap))
+    )
+
+
+def _values(node: Mapping[str, Any]) -> list[Value]:
+    """The values of an entry; `1e-1` is a word to yaml and a number to Hydra, and here."""
+    return [_number(value) for value in (node["values"] if "values" in node else [node["value"]])]
+
+
+def _number(value: Value) -> Value:
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _check_parameter(key: str, name: str, node: Any, method: str) -> None:
+    """One entry of ``parameters``: values that survive a command line, from a known distribution."""
+    example = f"{name}: {{values: [0.5, 1.0]}}"
+    require(isinstance(node, Mapping), key, node, "value:, values: or a distribution", example)
+    _require_known(f"{key}.", node, distributions.KEYS)
+    if method == "grid":
+        ok = "value" in node or "values" in node
+        require(ok, key, dict(node), "value: or values: (a grid has no distributions)", example)
+    require(kind(node) in DISTRIBUTIONS, key, node.get("distribution"), ", ".join(DISTRIBUTIONS), example)
+    if problem := misses(node):
+        raise ClashError(key, dict(node), problem, f"{name}: {{min: 0.5, max: 5.0}}")
+    for word in node:
+        require_fits(
+            word in own_keys(node), f"{key}.{word}", node[word], f"{kind(node)} has no such key", "without it"
+        )
+    values = node["values"] if "values" in node else [node.get("value")]
+    require(isinstance(values, list) and bool(values), f"{key}.values", values, "a list of values", example)
+    for value in values:
+        allowed = "numbers and words: a dictionary or list does not survive the command line"
+        hint = "a file in conf/ (schedule: {values: [multistage, constant]})"
+        plain = value is None or isinstance(value, int | float | str | bool)
+        require(plain and not (isinstance(value, str) and "," in value), key, value, allowed, hint)
+
+
+def _halving(path: Path, content: dict[str, Any]) -> Halving | None:
+    """``early_terminate`` as W&B's hyperband reads it."""
+    node = content.get("early_terminate")
+    if node is None:
+        return None
+    key, example = f"{path.name}: early_terminate", "early_terminate: {type: hyperband, min_iter: 3, eta: 3}"
+    require(isinstance(node, dict) and node.get("type") == "hyperband", key, node, "type: hyperband", example)
+    known = ("type", "min_iter", "max_iter", "s", "eta", "strict")
+    for name in node:
+        require(name in known, f"{key}.{name}", node[name], f"one of {', '.join(known)}", example)
+    eta = node.get("eta", 3)
+    require(isinstance(eta, int | float) and eta > 1, f"{key}.eta", eta, "a number above 1", example)
+    low, high, s = node.get("min_iter"), node.get("max_iter"), node.get("s")
+    whole = all(value is None or (isinstance(value, int) and value >= 1) for value in (low, high, s))
+    ok = whole and (low is not None or (high is not None and s is not None))
+    require(ok, key, node, "min_iter, or max_iter and s", example)
+    return Halving(float(eta), low, high, s)

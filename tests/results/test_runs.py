@@ -1,0 +1,252 @@
+"""`fedgm list`, `show`, `compare`, `load_model`, on stored runs."""
+
+import json
+import math
+import shutil
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+import fedgm
+from fedgm import commands as cli
+from fedgm.errors import ConfigError, FedGMError
+from fedgm.figures import lines, style
+from fedgm.results import choose, labels
+from fedgm.results.find import below
+from fedgm.results.run import Run
+from fedgm.study import compare
+from fedgm.tasks.metric import column
+
+TINY = [
+    "profile=tiny", "rounds=2", "track.mode=disabled", "trainer.workers=1", "data.train_samples=200",
+    "data.test_samples=20", "eval.train_samples=20", "clients.count=10", "clients.per_round=2",
+    "local.unit=steps", "local.epochs=1", "data.source.classes=7",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    home = tmp_path_factory.mktemp("outputs")
+    return fedgm.run([*TINY, "algorithm.eta=2", f"output_dir={home}"])
+
+
+def copy(trained, home, seed=0, mark="a", status="finished", values=None, **config):
+    """The trained run's folder again, as another run with another configuration and made-up accuracies."""
+    folder = home / "run" / f"{mark}-00000000" / f"seed={seed}"
+    shutil.copytree(trained.folder, folder)
+    facts = json.loads((folder / "summary.json").read_text())
+    facts |= {"hash": mark * 8, "seed": seed, "status": status}
+    facts["algorithm"] = config.get("algorithm.name", "fedgm")
+    del facts["digests"]  # of the rows that are replaced below
+    text = (folder / "config.yaml").read_text().replace("seed: 0\n", f"seed: {seed}\n")
+    for key, value in config.items():
+        group, last = key.split(".")
+        head, block = text.split(f"\n{group}:\n", 1)
+        before, after = block.split(f"  {last}: ", 1)
+        text = f"{head}\n{group}:\n{before}  {last}: {value}\n" + after.split("\n", 1)[1]
+    (folder / "config.yaml").write_text(text)
+    (folder / "summary.json").write_text(json.dumps(facts))
+    if values:
+        rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        rows = [{**rows[0], "round": i + 1, "test/acc": v} for i, v in enumerate(values)]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+@pytest.fixture
+def home(trained, tmp_path):
+    for seed in (0, 1):
+        copy(trained, tmp_path, seed, "a", values=[0.2, 0.4 + 0.02 * seed])
+        copy(
+            trained,
+            tmp_path,
+            seed,
+            "b",
+            values=[0.1, 0.3],
+            **{"algorithm.name": "fedavg", "algorithm.eta": 1.0},
+        )
+    copy(trained, tmp_path, 0, "c", "failed", values=[0.1], **{"algorithm.eta": 5.0})
+    return tmp_path
+
+
+def call(*words, **more):
+    return CliRunner(env={"COLUMNS": "160"}).invoke(cli.main, [str(word) for word in words], **more)
+
+
+def test_labels_say_what_differs_in_words(home):
+    named = labels.lines(below(home))
+    assert list(named) == ["FedGM, eta 2", "FedAvg, eta 1", "FedGM, eta 5"]
+    assert [run.facts["seed"] for run in named["FedGM, eta 2"]] == [0, 1]
+
+
+def test_equal_labels_are_told_apart_by_the_hash(trained, tmp_path):
+    for mark, layout in (("a", "true"), ("b", "false")):  # a key that no label shows
+        copy(trained, tmp_path, 0, mark, **{"model.channels_last": layout})
+    first, second = (run.key[0][:6] for run in below(tmp_path))
+    assert first != second
+    assert list(labels.lines(below(tmp_path))) == [f"FedGM [{first}]", f"FedGM [{second}]"]
+
+
+def test_list_filters_and_sorts(home):
+    result = call("list", home, "--sort", "-test/acc")
+    assert result.exit_code == 0, result.output
+    lines_ = [line for line in result.output.splitlines() if "Fed" in line]
+    assert len(lines_) == 5
+    assert "FedGM, eta 2" in lines_[0]
+    assert "31.00 %" in lines_[0]
+    assert "5 runs" in result.output
+    assert len(choose.matching(below(home), ["algorithm=fedgm", "eta>1", "status=finished"])) == 2
+    assert [r.facts["seed"] for r in choose.order(below(home), "-seed")][:2] == [1, 1]
+    refused = call("list", home, "--filter", "algoritm=fedgm")
+    assert refused.exit_code == 2
+    assert "Try algorithm" in refused.output
+
+
+def test_prune_asks_first_and_keeps_finished_runs(home):
+    assert "nothing deleted" in call("list", home, "--prune", input="n\n").output
+    assert len(below(home)) == 5
+    result = call("list", home, "--prune", input="y\n")
+    assert "1 runs deleted" in result.output
+    assert [run.status for run in below(home)] == ["finished"] * 4
+
+
+def test_compare_has_mean_deviation_and_rounds_to_a_value(home):
+    rows = compare.rows(labels.lines(below(home)), target=0.35)
+    by_line = {row["line"]: row for row in rows}
+    assert by_line["FedGM, eta 2"]["test/acc, %"] == "30.50 ± 0.71"  # means 30 and 31
+    assert by_line["FedGM, eta 2"]["rounds to 0.35"] == "2"
+    assert by_line["FedAvg, eta 1"]["rounds to 0.35"] == "never"
+    assert by_line["FedGM, eta 5"]["ended"] == "1 not done"
+
+
+def test_the_data_write_their_number_of_classes_down(trained, home):
+    assert trained.summary["classes"] == 7
+    assert {run.classes for run in below(home)} == {7}
+
+
+def test_a_diverged_run_is_compared_with_what_its_user_is_left_with(home, trained):
+    copy(trained, home, 0, "d", "diverged", values=[0.5, 0.5], **{"algorithm.eta": 9.0})
+    by_line = {row["line"]: row for row in compare.rows(labels.lines(below(home)))}
+    assert by_line["FedGM, eta 9"]["test/acc, %"] == "14.29"  # chance of seven classes, not 50
+    assert by_line["FedGM, eta 9"]["ended"] == "1 diverged"
+
+
+@pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
+def test_compare_draws_in_three_formats(home, tmp_path, kind, start):
+    out = tmp_path / f"c.{kind}"
+    result = call("compare", home, "--out", out, "--latex")
+    assert result.exit_code == 0, result.output
+    assert out.read_bytes().startswith(start)
+    assert r"FedGM, eta 2 & 0, 1 &" in result.output
+    assert r"$\pm$" in result.output
+    once = out.read_bytes()
+    call("compare", home, "--out", out)
+    assert out.read_bytes() == once
+
+
+def test_a_picture_of_another_kind_is_refused(home):
+    result = call("compare", home, "--out", "c.doc")
+    assert result.exit_code == 2
+    assert "a name that ends with .png, .pdf or .svg" in result.output
+    assert "no run in there" in call("compare", home / "nowhere").output
+
+
+def test_a_task_without_accuracy_is_compared_by_its_loss(home):
+    runs = below(home)
+    for run in runs:
+        run.facts.update(metric="test/loss", metrics=[{"name": "loss", "label": "loss"}])
+        for row in run.evaluations:
+            del row["test/acc"], row["train/acc"]
+            row["test/loss"] = 3.0 / (row["round"] or 1)
+    assert choose.main_metric(runs) == "test/loss"
+    grouped = labels.lines(runs)
+    rows = compare.rows(grouped, target=1.6)
+    assert (rows[0]["test/loss"], rows[0]["rounds to 1.6"]) == ("2.2500 ± 0.0000", "2")
+    figure = compare.picture(grouped)
+    assert [axes.get_ylabel() for axes in figure.axes] == ["training loss", "test loss"]
+
+
+def test_more_than_eight_lines_are_told_apart_by_style():
+    assert len({lines.style(number) for number in range(32)}) == 32
+
+
+def test_the_mean_is_drawn_where_all_seeds_are_and_divergence_is_marked():
+    def run(values, status="finished"):
+        return Run({"status": status}, {}, [{"round": i, "test/acc": v} for i, v in enumerate(values)])
+
+    drawn = lines.Drawn("a", (run([0.1, 0.3, 0.5]), run([0.1, 0.5], "diverged")))
+    figure = lines.draw([drawn], [lines.Pane(column("test/acc"))], "t", ["c"])
+    [axes] = figure.axes
+    mean = axes.get_lines()[0]
+    assert list(mean.get_xdata()) == [0, 1]
+    assert list(mean.get_ydata()) == pytest.approx([10, 40])
+    alone, cross = axes.get_lines()[1:]
+    assert list(alone.get_ydata()) == pytest.approx([30, 50])
+    assert (cross.get_marker(), list(cross.get_ydata())) == ("x", pytest.approx([50]))
+    assert [text.get_text() for text in axes.texts] == ["a"]
+
+
+def test_values_that_are_not_finite_are_left_out():
+    rows = [{"round": 1, "x": math.nan}, {"round": 2, "x": None}, {"round": 3, "x": 1.0}]
+    run = Run({"status": "finished", "initial": {"x": 0.5}}, {}, rows)
+    assert lines.points(run, lines.Pane(column("x"))) == {0.0: 0.5, 3.0: 1.0}  # from the untrained model on
+
+
+def test_show_has_numbers_configuration_and_files(home):
+    folder = home / "run" / "a-00000000" / "seed=0"
+    result = call("show", folder)
+    assert result.exit_code == 0, result.output
+    for words in (
+        "FedGM, eta 2",
+        "finished after 2 of 2 rounds",
+        "test/acc",
+        "40.00 %",
+        "algorithm.eta",
+        "model.safetensors",
+    ):
+        assert words in result.output
+    refused = call("show", home)
+    assert refused.exit_code == 2
+    assert "is not the folder of one run (5 below it)" in refused.output
+
+
+def test_the_trained_module_comes_back(trained, tmp_path):
+    module = fedgm.load_model(trained.folder)
+    assert not module.training
+    with torch.no_grad():
+        assert module(torch.zeros(2, 3, 8, 8)).shape == (2, 7)  # 7 classes, which only the weights say
+    from safetensors.torch import load_file
+
+    for name, tensor in load_file(trained.folder / "model.safetensors").items():
+        assert torch.equal(module.state_dict()[name], tensor)
+    with pytest.raises(FedGMError, match=r"there is no config\.yaml"):
+        fedgm.load_model(tmp_path)
+    (tmp_path / "config.yaml").write_text((trained.folder / "config.yaml").read_text())
+    with pytest.raises(FedGMError, match=r"no model\.safetensors"):
+        fedgm.load_model(tmp_path)
+
+
+def test_load_runs_has_the_configuration_as_columns(home):
+    frame = fedgm.load_runs(home)
+    assert sorted(frame["algorithm.eta"].unique()) == [1.0, 2.0, 5.0]
+    assert set(frame["data.partition"]) == {"dirichlet"}
+    assert "algorithm.eta" not in fedgm.load_runs(home, config=False)
+    assert len(frame) == 9
+
+
+def test_sync_needs_a_key_and_a_run(home, tmp_path, monkeypatch):
+    for name in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_SWEEP_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    result = call("sync", home)
+    assert result.exit_code == 2
+    assert "no W&B key here. Try `wandb login`" in result.output
+    assert "no run that is done" in call("sync", home, "--filter", "status=failed").output
+
+
+def test_a_format_is_known_by_its_name(tmp_path):
+    figure = lines.draw([], [lines.Pane(column("test/acc"))], "t", ["c"])
+    with pytest.raises(ConfigError, match="--out"):
+        style.save(figure, tmp_path / "a.bmp")
