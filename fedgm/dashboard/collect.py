@@ -31,7 +31,7 @@ class Collector:
             if isinstance(run, str):
                 left_out.append(f"{name}: {run}")
             elif run.status == Status.DAMAGED or (run.is_done and not run.evaluations and not run.rows):
-                left_out.append(f"{name}: its rows are not those that the run has written")
+                left_out.append(f"{name}: its rows are not the ones that the run wrote")
             else:
                 named.append((name, run))
         kept: dict[Key, Run] = once(run for _, run in named)

@@ -31,20 +31,20 @@ class PayloadSource:
         self.folders: dict[str, Run] = {}
         self.port = 0  # known once the server listens
         self._lock = threading.Lock()
-        self._found: Collection | None = None
+        self._collection: Collection | None = None
         self._state: object = None
         self._payload: dict[str, Any] = {}
 
     def payload(self) -> dict[str, Any]:
         """Read what has changed; build the payload again only if anything has."""
         with self._lock:
-            found = self.collector.collect()
+            collection = self.collector.collect()
             # Runs that were not read again are the same objects; keeping them keeps their ids theirs.
-            state = ([id(run) for run in found.runs], found.left_out)
+            state = ([id(run) for run in collection.runs], collection.left_out)
             if state != self._state:
-                self.folders = {run_key(run): run for run in found.runs if run.folder is not None}
-                self._payload = payload.build(found, self.title, _link, *self.splits)
-                self._state, self._found = state, found
+                self.folders = {run_key(run): run for run in collection.runs if run.folder is not None}
+                self._payload = payload.build(collection, self.title, _link, *self.splits)
+                self._state, self._collection = state, collection
             return self._payload
 
     def file(self, key: str, name: str) -> Path | None:
