@@ -93,24 +93,24 @@ def link(run: "Run", out: Path) -> str | None:
 
 def _serve(collector: "Collector", title: str, port: int, show: bool, trust: "Trust") -> None:
     """Serve until Ctrl-C."""
-    from fedgm.dashboard.serve import ADDRESS, PayloadSource, make_server
+    from asyncio import run
+
+    from fedgm.dashboard.serve import Server
+    from fedgm.dashboard.source import PayloadSource
     from fedgm.errors import RefusedError
 
     splits = _splits(collector.collect(), trust) if trust is not None else ([], [])
     try:
-        server = make_server(PayloadSource(collector, title, splits), port)
+        server = Server(PayloadSource(collector, title, splits), port)
     except OSError as error:
         raise RefusedError(f"port {port} cannot be used ({error.strerror}). Try --port 0") from None
-    url = f"http://{ADDRESS}:{server.server_port}/"
-    click.echo(f"{url}  (Ctrl-C ends it)")
+    click.echo(f"{server.address(server.access.token)}  (Ctrl-C ends it)")
     if show:
-        click.launch(url)
+        click.launch(server.address(server.access.once()))
     try:
-        server.serve_forever()
+        run(server.serve())
     except KeyboardInterrupt:
         click.echo("")
-    finally:
-        server.server_close()
 
 
 def _splits(collection: "Collection", trust: "Trust") -> tuple[list[dict[str, Any]], list[str]]:

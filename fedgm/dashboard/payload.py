@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgm.dashboard import columns
-from fedgm.dashboard.collect import Collection
+from fedgm.dashboard.collect import Collection, is_plain
 from fedgm.results.rows import Row
 from fedgm.results.run import Run
 
@@ -101,8 +101,8 @@ def _run(
 
 
 def files(folder: Path | None) -> list[str]:
-    """What the page offers of a run's folder."""
-    return [name for name in FILES if folder is not None and (folder / name).exists()]
+    """What the page offers of a run's folder: regular files, no links."""
+    return [name for name in FILES if folder is not None and is_plain(folder / name)]
 
 
 def _with_start(run: Run) -> list[Row]:
