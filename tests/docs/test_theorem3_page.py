@@ -1,4 +1,4 @@
-"""docs/theorem3.md: every number of the counterexample, from the formula, from runs and from our own bounds."""
+"""docs/theorem3.md: every number of the counterexample, by formula, by simulation and by our bounds."""
 
 import re
 from pathlib import Path
