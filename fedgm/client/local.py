@@ -149,7 +149,8 @@ def loss_of(output: Any) -> Tensor:
     loss = output.get("loss") if isinstance(output, Mapping) else output
     if not isinstance(loss, Tensor):
         raise FedGMError(
-            f"training_step returned {type(output).__name__} without a loss. Return the loss, or a dict with the key 'loss'"
+            f"training_step returned {type(output).__name__} without a loss. "
+            "Return the loss, or a dict with the key 'loss'"
         )
     return loss
 

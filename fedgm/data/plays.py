@@ -68,7 +68,7 @@ def is_joint(role: str) -> bool:
 
 
 def by_role(spoken: Iterable[Speech], min_lines: int = 3) -> dict[str, str]:
-    """``play/ROLE`` -> all that the role says, speeches separated by an empty line; short roles are dropped."""
+    """``play/ROLE`` -> all that the role says, an empty line between speeches; short roles are dropped."""
     parts: dict[str, list[str]] = {}
     for play, role, text in spoken:
         if not is_joint(role):
