@@ -8,7 +8,10 @@ import pytest
 
 import fedgm
 
-ROOMS = ("fedgm.errors", "fedgm.server", "fedgm.schedule", "fedgm.participation", "fedgm.upload")
+ROOMS = (
+    "fedgm.draws", "fedgm.errors", "fedgm.files", "fedgm.server", "fedgm.schedule", "fedgm.participation",
+    "fedgm.upload",
+)  # fmt: skip
 MODULES = [
     module.name
     for module in walk_packages(fedgm.__path__, "fedgm.")
@@ -16,9 +19,9 @@ MODULES = [
 ]
 # Modules whose public functions and classes must show how they are used.
 WITH_EXAMPLES = [
-    "fedgm.errors", "fedgm.server.adaptive", "fedgm.server.family", "fedgm.server.fedexp",
-    "fedgm.server.inverses", "fedgm.server.momentum", "fedgm.server.schemes", "fedgm.schedule.every_round",
-    "fedgm.schedule.plan", "fedgm.schedule.stages",
+    "fedgm.draws", "fedgm.errors", "fedgm.files", "fedgm.server.adaptive", "fedgm.server.family",
+    "fedgm.server.fedexp", "fedgm.server.inverses", "fedgm.server.momentum", "fedgm.server.schemes",
+    "fedgm.schedule.every_round", "fedgm.schedule.plan", "fedgm.schedule.stages",
 ]  # fmt: skip
 
 
