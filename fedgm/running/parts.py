@@ -35,8 +35,8 @@ if TYPE_CHECKING:  # they import Lightning
     from fedgm.lightning import Logger, pl
     from fedgm.tasks import Scoreboard, TaskModule
 
-# Parameters that set eta alone, whatever a scheme calls them; the `a` of pid_opt (with Kd) is a momentum.
 GIVEN_TO_A_SPLIT = {"labels", "clients", "seed", "min_samples"}
+# Parameters that set eta alone, whatever a scheme calls them; the `a` of pid_opt (with Kd) is a momentum.
 RATES = ("eta", "lr", "a", "L", "delta")
 
 
@@ -128,7 +128,7 @@ class Clients:
 def _require_rate_unset(config: RunConfig, rule: ServerRule, typed: Sequence[str]) -> None:
     """Refuse a server rate that was typed but would change nothing: stages take eta from schedule.etas.
 
-    Defaults and what an experiment fills in (``paper_momentum``) are nobody's wish and pass. Rules outside
+    Defaults and what an experiment fills in (``paper_momentum``) were not asked for and pass. Rules outside
     FedGM's family use their eta: ``schedule=stages`` multiplies it.
     """
     if "etas" not in config.schedule or not isinstance(rule, GeneralMomentum) or "Kd" in config.algorithm:

@@ -154,16 +154,16 @@ class WorkerShare:
         return len(self.evaluation)
 
     @property
-    def _own(self) -> range:
+    def _share(self) -> range:
         return range(self.trainer.global_rank, self.batches, self.trainer.world_size)
 
     def __len__(self) -> int:
-        return max(1, len(self._own))
+        return max(1, len(self._share))
 
     def __iter__(self) -> Iterator[Numbered]:
-        for number in self._own:
+        for number in self._share:
             yield Numbered(number, self.evaluation.batch(number))
-        if not self._own:
+        if not self._share:
             yield Numbered(-1, self.evaluation.batch(0))
 
 
