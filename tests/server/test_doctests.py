@@ -10,15 +10,8 @@ import fedgm
 from fedgm.server.family import FAMILY
 
 ROOMS = (
-    *(
-        "fedgm.draws",
-        "fedgm.errors",
-        "fedgm.files",
-        "fedgm.server",
-        "fedgm.schedule",
-        "fedgm.participation",
-        "fedgm.upload",
-    ),
+    *("fedgm.draws", "fedgm.errors", "fedgm.files", "fedgm.server", "fedgm.schedule"),
+    *("fedgm.participation", "fedgm.upload"),
     *("fedgm.client", "fedgm.federated", "fedgm.models", "fedgm.data"),
 )
 MODULES = [
