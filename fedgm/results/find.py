@@ -13,12 +13,8 @@ from fedgm.errors import FedGMError, RefusedError
 from fedgm.lock import is_alive
 from fedgm.results import archive, summary
 from fedgm.results.rows import Row
-<<<<<<< HEAD
-from fedgm.results.run import Run, Status, once
-=======
 from fedgm.results.rows import read as read_rows
-from fedgm.results.run import Key, Run, Status, once
->>>>>>> main
+from fedgm.results.run import Run, Status, once
 
 # Of the summary: what tells a run apart, how it ended, and with which program.
 FACTS = (
