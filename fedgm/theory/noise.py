@@ -56,14 +56,14 @@ def second_moments(
     [0.111, 0.053]
     """
     response = np.asarray(a, dtype=np.float64)
-    P = np.zeros((len(response) + 1, len(response) + 1))
-    P[:-1, :-1] = start**2  # before round 1 every past model is x_0
-    moments = [P[0, 0]]
+    second = np.zeros((len(response) + 1, len(response) + 1))  # P_t
+    second[:-1, :-1] = start**2  # before round 1 every past model is x_0
+    moments = [second[0, 0]]
     for rounds, m in stages:
         A, b = transition(response, m), _noise(len(response), m)
         for _ in range(rounds):
-            P = A @ P @ A.T + np.outer(b, b)
-            moments.append(P[0, 0])
+            second = A @ second @ A.T + np.outer(b, b)
+            moments.append(second[0, 0])
     return np.array(moments)
 
 
