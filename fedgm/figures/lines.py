@@ -48,7 +48,7 @@ def draw(
     caption: Sequence[str],
     ends: Sequence[int] = (),
 ) -> Figure:
-    """All panes for each row of lines; the last one of a row carries their names at the ends of the curves."""
+    """All panes for each row of lines; the last one of a row carries their names where the curves end."""
     titles = list(dict.fromkeys(line.row for line in lines if line.row)) or [""]
     rows = [(title, [line for line in lines if line.row in ("", title)]) for title in titles]
     most = max(len(members) for _, members in rows)
