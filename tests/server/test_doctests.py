@@ -8,7 +8,9 @@ import pytest
 
 import fedgm
 
-ROOMS = ("fedgm.errors", "fedgm.server", "fedgm.schedule", "fedgm.participation", "fedgm.upload")
+ROOMS = (
+    "fedgm.errors", "fedgm.optim", "fedgm.server", "fedgm.schedule", "fedgm.participation", "fedgm.upload",
+)  # fmt: skip
 MODULES = [
     module.name
     for module in walk_packages(fedgm.__path__, "fedgm.")
@@ -16,7 +18,7 @@ MODULES = [
 ]
 # Modules whose public functions and classes must show how they are used.
 WITH_EXAMPLES = [
-    "fedgm.errors", "fedgm.server.adaptive", "fedgm.server.family", "fedgm.server.fedexp",
+    "fedgm.errors", "fedgm.optim", "fedgm.server.adaptive", "fedgm.server.family", "fedgm.server.fedexp",
     "fedgm.server.inverses", "fedgm.server.momentum", "fedgm.server.schemes", "fedgm.schedule.every_round",
     "fedgm.schedule.plan", "fedgm.schedule.stages",
 ]  # fmt: skip
