@@ -35,9 +35,11 @@ class Line(torch.nn.Module):
 
 
 class Watched(GeneralMomentum):
-    """Keeps every D that pfl hands over as a gradient."""
+    """Keeps every D that pfl hands over as a gradient, for the check at the end."""
 
-    seen: list[torch.Tensor] = []
+    def __init__(self, *arguments, **values):
+        super().__init__(*arguments, **values)
+        self.seen = []
 
     def step(self, closure=None):
         self.seen.append(torch.cat([p.grad.flatten() for g in self.param_groups for p in g["params"]]))
@@ -48,7 +50,7 @@ def main():
     torch.manual_seed(0)
     points = torch.randn(CLIENTS, 40, 2) + torch.linspace(-3, 3, CLIENTS).view(CLIENTS, 1, 1)
     labels = (points[:, :, 0] > points[:, :, 1]).long()
-    clients = [PyTorchTensorDataset((x, y), user_id=str(i)) for i, (x, y) in enumerate(zip(points, labels, strict=True))]
+    clients = [PyTorchTensorDataset((points[i], labels[i]), user_id=str(i)) for i in range(CLIENTS)]
     order = count()
     data = FederatedDataset(
         clients.__getitem__, lambda: next(order) * 7 % CLIENTS, {i: len(own) for i, own in enumerate(points)}
@@ -67,7 +69,7 @@ def main():
         NNTrainHyperParams(local_num_epochs=2, local_learning_rate=0.1, local_batch_size=10),
         send_metrics_to_platform=False,
     )  # fmt: skip
-    check(x, Watched.seen, torch.cat([p.detach().flatten() for p in net.parameters()]))
+    check(x, server.seen, torch.cat([p.detach().flatten() for p in net.parameters()]))
     right = (net.net(points).argmax(-1) == labels).float().mean().item()
     print(f"pfl: accuracy {right:.3f} after {ROUNDS} rounds, every server step as in fedgm's engine")
     assert right > 0.9

@@ -79,6 +79,12 @@ def load_runs(output_dir: str | Path = "outputs", config: bool = True) -> "pd.Da
 
     Files of stored results (``fedgm sweep FILE --export``) count too, with a line per evaluation. With
     ``config`` every key of the configuration is a column, such as ``algorithm.eta``.
+
+    >>> frame = load_runs("docs/results/small/fedavg_grid.jsonl")
+    >>> len(frame), frame["algorithm"].unique().tolist()
+    (250, ['fedavg'])
+    >>> frame.groupby("algorithm.eta")["test/acc"].max().round(2).loc[[0.5, 1.0]].tolist()
+    [0.34, 0.37]
     """
     import pandas as pd
 

@@ -75,15 +75,15 @@ def _line(axes: Axes, line: Drawn, pane: Pane, colour: str, dash: Any) -> tuple[
     """Mean and band where all seeds are; single seeds beyond. Returns where the line ends."""
     factor = pane.metric.scale
     curves = [_cut(points(run, pane), pane) for run in line.runs]
-    known = [curve for curve in curves if curve]
-    if not known:
+    present = [curve for curve in curves if curve]
+    if not present:
         return None
-    shared = sorted(set(known[0]).intersection(*known)) if len(known) == len(curves) else []
+    shared = sorted(set(present[0]).intersection(*present)) if len(present) == len(curves) else []
     if shared:
-        table = factor * np.array([[curve[t] for t in shared] for curve in known])
+        table = factor * np.array([[curve[t] for t in shared] for curve in present])
         marker = "o" if len(shared) < 8 else None
         axes.plot(shared, table.mean(0), color=colour, ls=dash, lw=1.6, marker=marker, ms=3, zorder=3)
-        if len(known) > 1:
+        if len(present) > 1:
             axes.fill_between(shared, table.min(0), table.max(0), color=colour, alpha=0.16, lw=0)
     for run, curve in zip(line.runs, curves, strict=True):
         beyond = [t for t in sorted(curve) if not shared or t >= shared[-1]]
@@ -92,11 +92,11 @@ def _line(axes: Axes, line: Drawn, pane: Pane, colour: str, dash: Any) -> tuple[
         if run.is_divergent and curve and _ends_inside(run, pane):
             t = max(curve)
             axes.plot([t], [factor * curve[t]], marker="x", color=colour, ms=7, mew=1.6, zorder=4)
-    where = shared[-1] if shared else max(max(curve) for curve in known)
-    heights = [factor * curve[where] for curve in known if where in curve]
-    furthest = max(max(curve) for curve in known)
+    where = shared[-1] if shared else max(max(curve) for curve in present)
+    heights = [factor * curve[where] for curve in present if where in curve]
+    furthest = max(max(curve) for curve in present)
     if furthest > where:
-        where, heights = furthest, [factor * curve[furthest] for curve in known if furthest in curve]
+        where, heights = furthest, [factor * curve[furthest] for curve in present if furthest in curve]
     return where, float(np.mean(heights))
 
 

@@ -99,7 +99,7 @@ class OneRun:
                 self._warn(
                     "summary.json is damaged: the run is continued from its checkpoints, or begun again"
                 )
-            before = summary.own(folder)
+            before = summary.complete(folder)
             if "hash" in before and stored_hash(folder, before) != mark:
                 raise FedGMError(
                     f"{folder} holds another run whose hash begins alike. Try another output_dir"

@@ -84,7 +84,7 @@ def as_table(made: Sequence[dict[str, str]]) -> Any:
 
 CAPTION = (
     "mean ± standard deviation over seeds, of the last 10 evaluations; a run that ended as diverged counts "
-    "with chance, or not at all where the metric has none"
+    "with chance, or not at all where the metric has no chance level"
 )
 SPECIAL = {"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "±": r"$\pm$", ">": "$>$"}
 

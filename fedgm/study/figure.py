@@ -52,7 +52,7 @@ class PaperFigure:
     lines: tuple[Line, ...]
     has_winners: bool
     seeds: int = SEEDS
-    added: tuple[int, ...] = ()  # seeds that joined after the first ones were known (docs/claims.md)
+    added: tuple[int, ...] = ()  # seeds that were added after the first results (docs/claims.md)
 
     @property
     def name(self) -> str:
@@ -73,7 +73,7 @@ def numbers() -> dict[str, str]:
 
 
 def beside_the_paper() -> list[str]:
-    """Experiments that judge claims and are no figure of the paper: other readings, more rounds."""
+    """Experiments that judge claims but are not figures of the paper: other readings, more rounds."""
     return [name for name, node in _figures().items() if "number" not in node and node.get("claims")]
 
 
@@ -93,7 +93,7 @@ def _figures() -> dict[str, dict[str, Any]]:
 def choose(word: str) -> list[str]:
     """Experiments of ``fig2``, ``fig1`` (1ab and 1cd), ``all`` that judge claims, or one by its name."""
     if not re.fullmatch(r"(fig)?\d\w*|all", word):
-        return [word]  # Hydra knows those of the user's folders, too, and refuses what is in none
+        return [word]  # Hydra also finds those in the user's folders, and refuses the rest
     by_number = numbers()
     if word == "all":
         return [*by_number.values(), *beside_the_paper()]

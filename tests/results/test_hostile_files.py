@@ -73,9 +73,9 @@ def test_the_page_is_stopped_by_no_file(tmp_path):
     os.mkfifo(tmp_path / "x.jsonl")
     (tmp_path / "deep.jsonl").write_text("[" * 100_000)
     (tmp_path / "damaged.jsonl").write_text(json.dumps({"format": archive.FORMAT, "config": {}}) + "\n3\n")
-    found = Collector([tmp_path]).collect()
-    assert len(found.runs) == 1
-    assert ["damaged.jsonl" in line for line in found.left_out] == [True]
+    collected = Collector([tmp_path]).collect()
+    assert len(collected.runs) == 1
+    assert ["damaged.jsonl" in line for line in collected.left_out] == [True]
 
 
 def test_load_runs_leaves_out_a_damaged_archive(tmp_path):
