@@ -44,7 +44,7 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     """Import late: torch and Lightning cost seconds that ``fedgm --help`` need not spend."""
     if name in _PUBLIC:
-        found = getattr(import_module(_PUBLIC[name]), name)
-        globals()[name] = found  # over the module of the same name, whose import has just put itself there
-        return found
+        value = getattr(import_module(_PUBLIC[name]), name)
+        globals()[name] = value  # over the module of the same name, whose import has just put itself there
+        return value
     raise AttributeError(f"module 'fedgm' has no attribute '{name}'")

@@ -18,6 +18,10 @@ def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) 
     """Do what ``python run.py OVERRIDES`` does, but raise :class:`fedgm.errors.FedGMError`, never exit.
 
     ``callbacks`` (Lightning's, or :class:`fedgm.FederatedCallback`) come after those of the configuration.
+
+    >>> result = run(["profile=tiny", "rounds=2"])  # doctest: +SKIP
+    >>> result.status, result.summary["final"]["test/accuracy"]  # doctest: +SKIP
+    ('finished', 0.1)
     """
     from rich.console import Console
 
@@ -36,7 +40,10 @@ def sweep(
     output_dir: str | Path = "outputs",
     stored: Sequence[str | Path] = (),
 ) -> "pd.DataFrame":
-    """Do what ``fedgm sweep FILE OVERRIDES`` does; a line per run, with its swept values and its result."""
+    """Do what ``fedgm sweep FILE OVERRIDES`` does; a line per run, with its swept values and its result.
+
+    >>> frame = sweep("sweeps/fedavg_grid.yaml", ["profile=tiny"], seeds=[0, 1])  # doctest: +SKIP
+    """
     import pandas as pd
 
     from fedgm.study import sweep as work
@@ -58,7 +65,10 @@ def reproduce(
     out: str | Path | None = None,
     known: Sequence[str | Path] = (),
 ) -> list[dict[str, Any]]:
-    """Do what ``fedgm reproduce FIGURE`` does; returns what each verdict.json holds."""
+    """Do what ``fedgm reproduce FIGURE`` does; returns what each verdict.json holds.
+
+    >>> [verdict] = reproduce("fig2", ["profile=tiny"], seeds=2)  # doctest: +SKIP
+    """
     from fedgm.study.reproduce import reproduce as work
 
     return work(
@@ -68,7 +78,10 @@ def reproduce(
 
 
 def load_model(run: str | Path, trust: Sequence[str] = ()) -> "pl.LightningModule":
-    """The trained module of a run folder, in evaluation mode; ``trust``: packages to build from."""
+    """The trained module of a run folder, in evaluation mode; ``trust``: packages to build from.
+
+    >>> module = load_model("outputs/run/fedgm-1f0a3c5e/seed=0")  # doctest: +SKIP
+    """
     from fedgm.running.model import load_model as load
 
     return load(run, trust)

@@ -13,7 +13,7 @@ from fedgm import commands as cli
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.figures import lines, style
 from fedgm.results import choose, labels
-from fedgm.results.find import below
+from fedgm.results.find import below, find
 from fedgm.results.run import Run
 from fedgm.study import compare
 from fedgm.tasks.metric import column
@@ -86,6 +86,14 @@ def test_equal_labels_are_told_apart_by_the_hash(trained, tmp_path):
     first, second = (run.key[0][:6] for run in below(tmp_path))
     assert first != second
     assert list(labels.lines(below(tmp_path))) == [f"FedGM [{first}]", f"FedGM [{second}]"]
+
+
+def test_of_two_places_the_copy_that_is_done_is_found_in_either_order(trained, tmp_path):
+    places = [tmp_path / "paused", tmp_path / "done"]
+    for place, status in zip(places, ("paused", "finished"), strict=True):
+        copy(trained, place, status=status)
+    for order in (places, places[::-1]):
+        assert [run.status for run in find(order)] == ["finished"]
 
 
 def test_list_filters_and_sorts(home):
