@@ -21,7 +21,7 @@ PERIODS = {
 
 WORK = ("model.depth", "data.resolution", "data.train_samples")
 SCALES = {  # what of the paper's setting is the paper's
-    "full": "The paper states images, clients, cohorts, epochs, local rate, rounds; depth, norm, batch are ours.",
+    "full": "The paper states images, clients, epochs, local rate, rounds; depth, norm, batch are ours.",
     "small": "The paper has 50,000 images of 32x32 and four times the rounds.",
 }
 
