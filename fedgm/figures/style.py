@@ -51,8 +51,8 @@ def line_styles(algorithms: Sequence[str]) -> list[tuple[str, Any]]:
     for place, name in enumerate(algorithms):
         number, count = algorithms[:place].count(name), algorithms.count(name)
         white = PALEST * number / max(1, count - 1)
-        rgb = [(1 - white) * part + white for part in to_rgb(own[name])]
-        styles.append((to_hex(rgb), DASHES[number % len(DASHES)]))
+        r, g, b = ((1 - white) * part + white for part in to_rgb(own[name]))
+        styles.append((to_hex((r, g, b)), DASHES[number % len(DASHES)]))
     return styles
 
 
