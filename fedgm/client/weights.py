@@ -46,14 +46,14 @@ class FlatWeights:
     @torch.no_grad()
     def write(self, snapshot: Snapshot) -> None:
         """Set the module's weights."""
-        own = (self.parameters, self.buffers, self.counters)
-        for tensors, sizes, flat in zip(own, self._sizes, snapshot, strict=True):
+        groups = (self.parameters, self.buffers, self.counters)
+        for tensors, sizes, flat in zip(groups, self._sizes, snapshot, strict=True):
             for tensor, part in zip(tensors, flat.split(sizes) if sizes else (), strict=True):
                 tensor.copy_(part.view(tensor.shape))
 
 
 def is_finite(values: Tensor) -> bool:
-    """Whether all entries are, told from the least and the greatest (NaN becomes both): no temporaries."""
+    """Whether all are finite, judged by the least and the greatest (NaN becomes both): no temporaries."""
     if not values.numel():
         return True
     return all(map(math.isfinite, torch.stack(torch.aminmax(values)).tolist()))

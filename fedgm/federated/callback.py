@@ -15,7 +15,14 @@ class FedGM(FederatedCallback):
     """Applies server momentum with the parameters of the current stage.
 
     ``plan`` is a plan of stages, or a schedule that makes one of the trainer's ``max_epochs`` rounds. An
-    engine that is there already is taken as it is: ``FedGM(engine)``.
+    engine that exists already is used as it is: ``FedGM(engine)``.
+
+    >>> from fedgm.server import GeneralMomentum
+    >>> from fedgm.schedule import Multistage
+    >>> rule = GeneralMomentum(eta=2.0, beta=0.9, nu=0.9)
+    >>> callback = FedGM(rule, Multistage([2.0, 1.0, 0.5]).plan(1000, rule))
+    >>> callback.engine.plan.ends
+    [143, 429, 1000]
     """
 
     def __init__(self, rule: ServerRule | Engine, plan: Plan | Schedule | None = None) -> None:

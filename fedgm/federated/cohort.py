@@ -78,14 +78,19 @@ class CohortTrainer:
     """Trains the tasks of this worker, and takes the mean over all workers."""
 
     def __init__(
-        self, trainer: pl.Trainer, data: ClientData, settings: RoundSettings, parts: ClientParts,
-        weights: FlatWeights, metrics: Sequence[str],
-    ) -> None:  # fmt: skip
+        self,
+        trainer: pl.Trainer,
+        data: ClientData,
+        settings: RoundSettings,
+        parts: ClientParts,
+        weights: FlatWeights,
+        metrics: Sequence[str],
+    ) -> None:
         self.trainer, self.data, self.settings, self.parts = trainer, data, settings, parts
         self.weights, self.metrics = weights, metrics
         self.client = Client(trainer, weights, metrics, settings.keep, direct=(FederatedDDP,))
         listeners: list[pl.Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
-        self._heard = {hook for hook in AROUND_A_CLIENT if any(is_overridden(hook, c) for c in listeners)}
+        self._called = {hook for hook in AROUND_A_CLIENT if any(is_overridden(hook, c) for c in listeners)}
 
     def train(self, tasks: list[ClientTask], t: int, history: History, anchor: str) -> Cohort:
         """Alg. 2 for each task. The table has a line per client, filled in by the worker that trained it.
@@ -116,22 +121,13 @@ class CohortTrainer:
                 continue
             sent = self.parts.upload.send(delta, kept.upload, self._draws(task, t))
             squared = scaled(sent.delta, task.weight * share).double().square().sum().item()
-            line = [
-                *result.sums,
-                result.steps,
-                result.samples,
-                result.measured,
-                sent.bytes,
-                squared,
-                1,
-                share,
-            ]
-            table[slot] = torch.tensor(line, dtype=torch.float64)
+            line = (result.steps, result.samples, result.measured, sent.bytes, squared, 1, share)  # COLUMNS
+            table[slot] = torch.tensor([*result.sums, *line], dtype=torch.float64)
             mean.add(sent.delta, after.buffers, after.counters, task.weight, share)
             returned = rule.end(local, moved, result.steps, task.weight)
             if rule.sends:
                 mean.add_message(returned.message)
-            self._keep(task, t, Kept(returned.own, sent.own, optimizer))
+            self._keep(task, t, Kept(returned.kept, sent.kept, optimizer))
         return self._reduce(mean, table, x_t)
 
     def _draws(self, task: ClientTask, t: int) -> np.random.Generator:
@@ -163,24 +159,24 @@ class CohortTrainer:
     def _slots(self, tasks: list[ClientTask]) -> Iterator[int]:
         """This worker's tasks, each framed by Lightning's batch hooks and our client hooks."""
         costs = [self._cost(task) for task in tasks]
-        own = share_out(costs, self.trainer.world_size)[self.trainer.global_rank]
+        slots = share_out(costs, self.trainer.world_size)[self.trainer.global_rank]
         progress = self.trainer.fit_loop.epoch_loop.batch_progress
         progress.reset_on_run()
-        for i, slot in enumerate(own):
-            progress.is_last_batch = i == len(own) - 1
+        for i, slot in enumerate(slots):
+            progress.is_last_batch = i == len(slots) - 1
             progress.increment_ready()
             progress.increment_started()
-            if slot is not None:  # else there is nothing left to do: other workers have one client more
-                self._call_heard("on_train_batch_start", tasks[slot], i)
+            if slot is not None:  # None: other workers have one client more
+                self._call_hook("on_train_batch_start", tasks[slot], i)
                 fire(self.trainer, "on_client_start", tasks[slot])
                 yield slot
-                self._call_heard("on_train_batch_end", None, tasks[slot], i)
+                self._call_hook("on_train_batch_end", None, tasks[slot], i)
             progress.increment_processed()
             progress.increment_completed()
 
-    def _call_heard(self, hook: str, *arguments: Any) -> None:
-        """Lightning's way to call callbacks costs as much as a small client: only where one listens."""
-        if hook in self._heard:
+    def _call_hook(self, hook: str, *arguments: Any) -> None:
+        """Lightning's way to call callbacks costs as much as a small client: only where one has the hook."""
+        if hook in self._called:
             call_callback_hooks(self.trainer, hook, *arguments)
 
     def _steps(self, task: ClientTask) -> int:

@@ -57,7 +57,7 @@ class FederatedLoop(FitLoop):
         self.history = History(participation.history)
         self._past: list[tuple[Snapshot, State]] = []  # before x_t, from a checkpoint
         self.row: Row = {}  # of the last round; complete when `on_train_epoch_end` fires
-        self._logged: dict[str, float] = {}  # what a module that is no task has logged in an evaluation
+        self._logged: dict[str, float] = {}  # what a module that is not a TaskModule logged in an evaluation
         self.initial: dict[str, float] = {}  # x_0 as evaluated before the first round
         self.diverged: str | None = None  # what became non-finite, and in which round
         self.local_steps = 0
@@ -106,8 +106,8 @@ class FederatedLoop(FitLoop):
         cohort = self.clients.train(tasks, t, self.history, self.participation.anchor)
         self._require_returned(tasks, cohort, t)
         m, n = len(tasks) - len(cohort.nonfinite), self.data.count
-        known, message = self.history.shared(0), cohort.mean.message
-        shared, delta = self.parts.rule.server(known, message, cohort.mean.delta, m, n)
+        before, message = self.history.shared(0), cohort.mean.message
+        shared, delta = self.parts.rule.server(before, message, cohort.mean.delta, m, n)
         update = ServerUpdate(t, x_t.x, delta, cohort.squared)
         fire(self.trainer, "on_server_update", update)
         self._require_moved(update, x_t)
@@ -182,7 +182,7 @@ class FederatedLoop(FitLoop):
             self.weights.write(x_next)
 
     def _require_moved(self, update: ServerUpdate, x_t: Snapshot) -> None:
-        """Rounds in which no callback steps would look like training and be none."""
+        """Rounds in which no callback steps would look like training without being any."""
         if update.x is x_t.x:
             raise FedGMError(
                 "no callback moves the global model: on_server_update has left x_t as it was. "
@@ -223,11 +223,11 @@ class FederatedLoop(FitLoop):
 
     def _publish(self) -> None:
         """The row where Lightning's callbacks and loggers look."""
-        known = {name: value for name, value in self.row.items() if value is not None}
-        values = torch.tensor([float(value) for value in known.values()]).unbind()
-        self.trainer.callback_metrics.update(zip(known, values, strict=True))
+        measured = {name: value for name, value in self.row.items() if value is not None}
+        values = torch.tensor([float(value) for value in measured.values()]).unbind()
+        self.trainer.callback_metrics.update(zip(measured, values, strict=True))
         for logger in self.trainer.loggers if self.trainer.is_global_zero else ():
-            logger.log_metrics(known, step=int(known["round"]))
+            logger.log_metrics(measured, step=int(measured["round"]))
 
     def _row(self, t: int, tasks: list[ClientTask], cohort: Cohort, update: ServerUpdate, due: bool) -> Row:
         """The round's record; what was not measured is None."""
@@ -260,25 +260,25 @@ class FederatedLoop(FitLoop):
 
     def on_save_checkpoint(self) -> dict[str, Any]:
         """Rounds applied and local steps; there is no random state to save."""
-        own: dict[str, Any] = {"local_steps": self.local_steps, "initial": self.initial}
-        own |= {"shared": dict(self.shared), "diverged": self.diverged}
+        state: dict[str, Any] = {"local_steps": self.local_steps, "initial": self.initial}
+        state |= {"shared": dict(self.shared), "diverged": self.diverged}
         if self.whole_checkpoints:
             past = range(len(self.history) - 1, 0, -1)
-            own["past"] = [self.history[tau]._asdict() for tau in past]
-            own["past_shared"] = [dict(self.history.shared(tau)) for tau in past]
-            own["clients"] = self.parts.store.states if isinstance(self.parts.store, MemoryStore) else {}
-        return {**super().on_save_checkpoint(), "fedgm": own}
+            state["past"] = [self.history[tau]._asdict() for tau in past]
+            state["past_shared"] = [dict(self.history.shared(tau)) for tau in past]
+            state["clients"] = self.parts.store.states if isinstance(self.parts.store, MemoryStore) else {}
+        return {**super().on_save_checkpoint(), "fedgm": state}
 
     def on_load_checkpoint(self, state_dict: dict[str, Any]) -> None:
         """Continue after the checkpoint's round."""
         super().on_load_checkpoint(state_dict)
-        own = state_dict["fedgm"]
-        self.local_steps, self.initial = own["local_steps"], own["initial"]
-        self.shared, self.diverged = dict(own["shared"]), own["diverged"]
-        models = [Snapshot(**model) for model in own.get("past", [])]
-        self._past = list(zip(models, own.get("past_shared", []), strict=True))
+        state = state_dict["fedgm"]
+        self.local_steps, self.initial = state["local_steps"], state["initial"]
+        self.shared, self.diverged = dict(state["shared"]), state["diverged"]
+        models = [Snapshot(**model) for model in state.get("past", [])]
+        self._past = list(zip(models, state.get("past_shared", []), strict=True))
         if isinstance(self.parts.store, MemoryStore):
-            self.parts.store.states = dict(own.get("clients", {}))
+            self.parts.store.states = dict(state.get("clients", {}))
         self.trainer.should_stop = self.diverged is not None
 
 
