@@ -70,7 +70,7 @@ def build_trainer(
 ) -> pl.Trainer:
     """Lightning's Trainer with everything off that belongs to us: checkpoints, progress."""
     torch.set_num_threads(config.trainer.threads)
-    strategy: Any = FederatedDDP() if workers > 1 else "auto"
+    strategy: Any = FederatedDDP(config.trainer.threads) if workers > 1 else "auto"
     started, per_node = world(), workers
     plugins: list[Any] = [AtomicCheckpointIO(config.checkpoint.sync)]
     if started is not None:
