@@ -27,8 +27,8 @@ class Point:
     @property
     def scored(self) -> bool:
         """Whether the score counts: what a diverged run measured before its end does not."""
-        known = self.score is not None and math.isfinite(self.score)
-        return known and self.status in ("finished", "paused", "running")
+        measured = self.score is not None and math.isfinite(self.score)
+        return measured and self.status in ("finished", "paused", "running")
 
 
 def swept(points: Sequence[Point]) -> list[str]:

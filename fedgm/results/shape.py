@@ -38,21 +38,21 @@ KEYS: dict[str, Callable[[Any], bool]] = {
     "fixed_seeds": lambda value: isinstance(value, list),
     "stages": _are_stages,
 }
-# Without these a command cannot show or continue its own run.
+# Without these a command can neither show nor continue its run.
 NEEDED = ("status", "name", "algorithm", "seed", "rounds", "rounds_done", "seconds")
 
 
-def is_own(found: dict[str, Any]) -> bool:
-    """Whether a summary has what every command writes, whatever became of its run."""
-    return all(found.get(key) is not None for key in NEEDED) and {"final", "best", "last10"} <= set(found)
+def is_complete(content: dict[str, Any]) -> bool:
+    """Whether a summary has everything that the command of a run writes, however the run ended."""
+    return all(content.get(key) is not None for key in NEEDED) and {"final", "best", "last10"} <= set(content)
 
 
-def is_summary(found: dict[str, Any]) -> bool:
-    """Whether every known key holds what was written there."""
-    if not all(found.get(key) is None or holds(found[key]) for key, holds in KEYS.items()):
+def is_summary(content: dict[str, Any]) -> bool:
+    """Whether every key that readers use holds a value of the right kind."""
+    if not all(content.get(key) is None or holds(content[key]) for key, holds in KEYS.items()):
         return False
     try:
-        scoreboard(found)
+        scoreboard(content)
     except (TypeError, KeyError, AttributeError, ValueError):
         return False
     return True

@@ -63,12 +63,12 @@ def _bytes(count: int) -> str:
 
 
 def prune(runs: "Sequence[Run]") -> None:
-    """Delete folders of runs that ended badly and that nobody works on, after a yes."""
+    """Delete, after a confirmation, folders of runs that ended badly and that no process works on."""
     from fedgm.lock import is_alive
 
     chosen = [run for run in runs if run.folder and run.status in PRUNED and not is_alive(run.folder)]
     if not chosen:
-        click.echo("nothing to prune: only runs that failed, were killed or stopped are")
+        click.echo("nothing to prune: it deletes only runs that failed, were killed or stopped")
         return
     for run in chosen:
         click.echo(f"  {run.status:9} {run.folder}")

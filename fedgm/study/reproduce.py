@@ -30,7 +30,7 @@ COLOURS = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 @dataclass
 class Reproduction:
-    """The figures that were asked for, and what is known of their runs."""
+    """The figures that were asked for, with the runs that are stored."""
 
     planned: list[PlannedFigure]
     overrides: tuple[str, ...]
@@ -118,17 +118,17 @@ class Reproduction:
         """What verdict.json says but for the pooled intervals, which need the parts of all figures."""
         one = planned.judged_now(self.lookup)
         companions = [self._companion(name) for name in judge.companions(one)]
-        known = evidence.gather(planned, companions, self.lookup)
-        lines = judge.lines_of(one, known)
+        gathered = evidence.gather(planned, companions, self.lookup)
+        lines = judge.lines_of(one, gathered)
         for line in lines if one.figure.has_winners else ():
-            line["seed 0"] = self._chosen(one, line["key"], known.metric.column(TEST))
-        claims, parts = judge.judge(one, known, self.grids)
-        absent = known.on(planned.judging).absent(*(line.key for line in planned.figure.lines))
+            line["seed 0"] = self._chosen(one, line["key"], gathered.metric.column(TEST))
+        claims, parts = judge.judge(one, gathered, self.grids)
+        absent = gathered.on(planned.judging).absent(*(line.key for line in planned.figure.lines))
         verdict = {
-            **self._facts(one, known.metric),
+            **self._facts(one, gathered.metric),
             "missing seeds": [seed for seed in planned.seeds if seed not in one.seeds],
             "lines": lines,
-            "speed": judge.speed_of(one, known),
+            "speed": judge.speed_of(one, gathered),
             "claims": claims,
             "missing": absent,
         }

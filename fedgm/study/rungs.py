@@ -30,7 +30,7 @@ class Halving:
     s: int | None = None
 
     def rungs(self, evaluations: int) -> list[int]:
-        """Evaluations after which a rung decides, ascending, below the run's own number."""
+        """Evaluations after which a rung decides, ascending, below the run's number."""
         if self.min_iter is not None:
             rungs, rung = set[int](), float(self.min_iter)
             while rung < evaluations:
@@ -47,7 +47,7 @@ class Halving:
         return max(1, ceil(points / self.eta - 1e-9))
 
     def survivors(self, scores: Mapping[int, float | None], higher: bool) -> list[int]:
-        """The best of the points; None (diverged) loses, ties go to the lower."""
+        """The best of the points; None (diverged) loses, ties go to the lower number."""
         sign = -1.0 if higher else 1.0
         alive = [point for point, score in scores.items() if score is not None]
         ranked = sorted(alive, key=lambda point: (sign * (scores[point] or 0.0), point))
@@ -55,7 +55,7 @@ class Halving:
 
 
 def read(plan: "SweepPlan", until: int) -> list[int] | None:
-    """The points that go on beyond round ``until``, or None while nobody has decided."""
+    """The points that go on beyond round ``until``, or None before the rung has decided."""
     try:
         decision = json.loads(_path(plan, until).read_text())
         return [int(point) for point in decision["survivors"]]

@@ -45,7 +45,7 @@ class Runner:
             server.close()
 
     def _fill(self, server: ForkServer) -> bool:
-        """Start jobs while workers are free; whether anything is left to run, here or elsewhere."""
+        """Start jobs while workers are free; whether anything is left to run here or in another process."""
         allowed, todo = targets(self.results), False
         ours = {job.key for job in self.running.values()}
         jobs = self.results.plan.jobs
@@ -62,7 +62,7 @@ class Runner:
         return todo
 
     def _is_free(self, job: Job) -> bool:
-        """Whether nobody works on it; a job that was busy a moment ago must not keep a worker from others."""
+        """Whether no process works on it; a job that was busy a moment ago must not block a worker."""
         return not is_alive(job.folder) and time.monotonic() - self._busy.get(job.key, -PAUSE) >= PAUSE
 
     def _take(self, ended: Ended) -> None:

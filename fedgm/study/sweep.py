@@ -4,7 +4,6 @@ import csv
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from fedgm.config import conf_dir, validate
-from fedgm.errors import require
+from fedgm.errors import near, require
 from fedgm.files import write_atomically
 from fedgm.results import archive
 from fedgm.results.find import find
@@ -29,7 +28,7 @@ from fedgm.study.winners import require_winner, write_best
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep file with what the command line adds, and what is known of its runs."""
+    """A sweep file with what the command line adds, and the results of its runs."""
 
     results: Results
     console: Console
@@ -72,8 +71,10 @@ class Sweep:
     def _require_measured(self, columns: Sequence[str]) -> None:
         """Refuse a metric that no run will have."""
         asked = self.plan.file
-        near = (get_close_matches(asked.metric, columns, n=1) or list(columns)[-1:])[0]
-        key, hint = f"{asked.path.name}: metric.name", f"metric: {{name: {near}, goal: {asked.goal}}}"
+        key, hint = (
+            f"{asked.path.name}: metric.name",
+            f"metric: {{name: {near(asked.metric, columns) or columns[-1]}, goal: {asked.goal}}}",
+        )
         require(asked.metric in columns, key, asked.metric, f"one of {', '.join(columns)}", hint)
 
     def status(self) -> None:
@@ -85,7 +86,7 @@ class Sweep:
         closing(self.console, self.results, failed)
         from fedgm.study import sweep_pictures
 
-        written = write_table(self.results)  # first: what cannot be drawn must not cost the table
+        written = write_table(self.results)  # first: a picture that fails must not cost the table
         drawn = sweep_pictures.draw(self.results)
         for path in [*written, *drawn]:
             self.console.print(f"  {path}", highlight=False, soft_wrap=True)

@@ -1,7 +1,8 @@
-"""The examples in docstrings of the mathematics: each is run."""
+"""The examples in docstrings: each is run."""
 
 import doctest
 from importlib import import_module
+from pathlib import Path
 from pkgutil import walk_packages
 
 import pytest
@@ -10,8 +11,10 @@ import fedgm
 from fedgm.server.family import FAMILY
 
 ROOMS = (
-    *("fedgm.errors", "fedgm.server", "fedgm.schedule", "fedgm.participation", "fedgm.upload"),
+    *("fedgm.draws", "fedgm.errors", "fedgm.files", "fedgm.server", "fedgm.schedule"),
+    *("fedgm.participation", "fedgm.upload"),
     *("fedgm.client", "fedgm.federated", "fedgm.models", "fedgm.data"),
+    *("fedgm.api", "fedgm.optim", "fedgm.results", "fedgm.theory"),
 )
 MODULES = [
     module.name
@@ -20,7 +23,7 @@ MODULES = [
 ]
 # Modules whose public functions and classes must show how they are used.
 WITH_EXAMPLES = [
-    "fedgm.errors",
+    *("fedgm.draws", "fedgm.errors", "fedgm.files", "fedgm.optim"),
     *(f"fedgm.server.{name}" for name in ("adaptive", "engine", "family", "fedexp", "inverses")),
     *(f"fedgm.server.{name}" for name in ("momentum", "plan", "schemes")),
     *(f"fedgm.schedule.{name}" for name in ("every_round", "plan", "stages")),
@@ -29,6 +32,7 @@ WITH_EXAMPLES = [
     *(f"fedgm.data.{name}" for name in ("dataset", "partition", "skew", "synthetic", "tokens")),
     *(f"fedgm.models.{name}" for name in ("convolutional", "gpt")),
     *("fedgm.client.rules", "fedgm.federated.callback", "fedgm.federated.federate"),
+    *("fedgm.api", "fedgm.results.interval", "fedgm.theory.bounds", "fedgm.theory.stability"),
 ]
 # What people call from a notebook: each name has an example of its own.
 CALLED = {
@@ -41,6 +45,7 @@ CALLED = {
         "QHAdam",
         "NormalizedMomentum",
     ],
+    "fedgm.optim": ["Multistage"],
     "fedgm.server.fedexp": ["FedExP"],
     "fedgm.server.momentum": ["server_step", "GeneralMomentum"],
     "fedgm.schedule.plan": ["Constant", "Multistage", "stage_lengths"],
@@ -61,12 +66,17 @@ CALLED = {
     "fedgm.data.skew": ["shards", "classes", "quantity", "capped"],
     "fedgm.federated.federate": ["federate"],
     "fedgm.federated.callback": ["FedGM"],
+    "fedgm.api": ["load_runs"],
+    "fedgm.results.interval": ["t_cdf", "t_quantile", "mean_interval", "paired", "log_ratio", "pool"],
+    "fedgm.theory.bounds": ["theorem1", "theorem2", "theorem3", "corollary", "diagnose"],
+    "fedgm.theory.stability": ["response", "transition", "radius", "largest_eta", "effective_eta"],
 }
 CALLED["fedgm.server.schemes"] = [scheme.rule.__name__ for scheme in FAMILY]
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples_give_what_they_say(name):
+def test_examples_give_what_they_say(name, monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[2])  # examples read stored results of the repository
     result = doctest.testmod(import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert result.failed == 0
     assert result.attempted > 0 or name not in WITH_EXAMPLES
