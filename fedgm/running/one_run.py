@@ -26,6 +26,7 @@ from fedgm.results import rows, summary
 from fedgm.running import checkpoint, facts, fallback, memory, terminal
 from fedgm.running.folder import create, empty, stored_hash
 from fedgm.running.loggers import round_log
+from fedgm.running.model import storable
 from fedgm.running.parts import Parts
 from fedgm.running.progress import RoundProgress
 from fedgm.running.roundlog import RoundLog
@@ -246,8 +247,8 @@ class OneRun:
         """The global model after the last server step, in a format that carries no code."""
         from safetensors.torch import save
 
-        tensors = {name: tensor.contiguous() for name, tensor in module.state_dict().items()}
-        write_atomically(self.folder / "model.safetensors", save(tensors), self.config.checkpoint.sync)
+        stored = save(storable(module.state_dict()))
+        write_atomically(self.folder / "model.safetensors", stored, self.config.checkpoint.sync)
 
     def _conclude(self, status: str, reason: str | None, initial: dict[str, float]) -> dict[str, Any]:
         """Curves, summary, then the checkpoints go: a kill in between only repeats this."""
