@@ -1,14 +1,16 @@
-"""What a notebook needs: run, sweep, reproduce, load_runs, load_model."""
+"""What a notebook needs: run, versus, sweep, reproduce, load_runs, load_model."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedgm.errors import FedGMError
 from fedgm.results.find import below
 from fedgm.results.run import Run
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.console import Console
 
     from fedgm.lightning import pl
     from fedgm.running.one_run import RunResult
@@ -29,6 +31,55 @@ def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) 
     from fedgm.running.start import execute
 
     return execute(compose(overrides), list(overrides), Console(), callbacks=callbacks)
+
+
+def versus(
+    *algorithms: str,
+    overrides: Sequence[str] = (),
+    seeds: int | Sequence[int] = 3,
+    eta: float | None = None,
+    workers: int | None = None,
+    output_dir: str | Path = "outputs",
+    known: Sequence[str | Path] = (),
+    console: "Console | None" = None,
+) -> dict[str, Any]:
+    """Do what ``fedgm versus`` does: run what is missing, print the table, draw, and say who leads.
+
+    Returns ``table`` (a line each), ``sentence`` and the paths ``figure`` and ``page``.
+    """
+    from rich.console import Console
+
+    from fedgm.dashboard import payload, render
+    from fedgm.dashboard.collect import Collection
+    from fedgm.figures.style import save
+    from fedgm.files import write_atomically
+    from fedgm.study import compare
+    from fedgm.study import versus as work
+    from fedgm.study.sweep import Sweep, default_workers
+
+    screen = console or Console()
+    compared = work.load(algorithms, overrides, seeds, eta, output_dir, known)
+    for note in work.origins(compared.planned, eta):
+        screen.print(note, highlight=False, soft_wrap=True)
+    failed = Sweep(compared.results, screen).run(workers or default_workers())
+    reasons = "; ".join(sorted(set(failed.values())))
+    if not compared.lines:
+        raise FedGMError(f"no run is done ({reasons})")
+    table = compare.rows(compared.lines)
+    screen.print(compare.as_table(table))
+    home = Path(output_dir) / "versus"
+    home.mkdir(parents=True, exist_ok=True)
+    figure = save(compare.picture(compared.lines), home / f"{compared.name}.png")
+    page, runs = figure.with_suffix(".html"), [run for line in compared.runs.values() for run in line]
+    values = payload.build(Collection(runs, []), compared.planned.figure.title, lambda _: None)
+    write_atomically(page, render.render(values))
+    sentence = compared.sentence()
+    screen.print(f"[bold]{sentence}[/]", highlight=False, soft_wrap=True)
+    for path in (figure, page):
+        screen.print(f"  {path}", highlight=False, soft_wrap=True)
+    if failed:
+        raise FedGMError(f"{len(failed)} runs failed ({reasons}); the same command tries them again")
+    return {"table": table, "sentence": sentence, "figure": figure, "page": page}
 
 
 def sweep(

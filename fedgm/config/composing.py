@@ -50,7 +50,7 @@ def stored(folder: Path, trust: Sequence[str] = ()) -> DictConfig:
     """The configuration that a run folder keeps, with its types; it builds what ``trust.py`` admits."""
     path = folder / "config.yaml"
     require_as_written(folder, path.name, "the command of the run again: it writes the file")
-    values = _with_present_targets(read_stored(path))
+    values = _with_present_targets(read_stored(path)) | {"figure": None}  # readers build nothing of it
     require_trusted(values, "", trust)
     try:
         return cast(DictConfig, OmegaConf.merge(OmegaConf.structured(RunConfig), values))

@@ -52,7 +52,7 @@ class Parts:
     board: "Scoreboard"
     source: Callable[[], Source]  # its first call loads the data
     callbacks: "list[pl.Callback]"
-    loggers: "list[Logger]"
+    loggers: "Callable[[], list[Logger]]"  # built where they are opened: some write at once
     clients: "Clients"
 
     def load(self, config: RunConfig) -> ClientData:
@@ -193,8 +193,9 @@ def _callbacks(config: RunConfig) -> "list[pl.Callback]":
     return [build(node, f"callbacks.{name}", kind=pl.Callback) for name, node in nodes.items()]
 
 
-def _loggers(config: RunConfig, folder: Path | None) -> "list[Logger]":
-    """Those of ``track.loggers``; none where there is no folder to write to."""
-    from fedgm.running.loggers import build_loggers
+def _loggers(config: RunConfig, folder: Path | None) -> "Callable[[], list[Logger]]":
+    """Checked now, built when the run's folder is there and locked; none where there is no folder."""
+    from fedgm.running.loggers import build_loggers, check_loggers
 
-    return build_loggers(config.track, folder) if folder is not None else []
+    check_loggers(config.track)
+    return partial(build_loggers, config.track, folder) if folder is not None else list

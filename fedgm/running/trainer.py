@@ -30,8 +30,7 @@ from fedgm.seals import UNNAMED
 from fedgm.tasks import TaskModule
 from fedgm.tasks.module import Numbered
 
-for _name in ("pytorch_lightning", "lightning_fabric", "lightning.fabric"):
-    logging.getLogger(_name).setLevel(logging.WARNING)  # their greetings and tips
+TALKATIVE = ("pytorch_lightning", "lightning_fabric", "lightning.fabric")  # their greetings and tips
 
 
 def build_module(config: RunConfig, facts: Mapping[str, Any]) -> TaskModule:
@@ -74,6 +73,8 @@ def build_trainer(
     run: str = UNNAMED,
 ) -> pl.Trainer:
     """Lightning's Trainer without what is ours: checkpoints, sealed with the name of the run; progress."""
+    for name in TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
     torch.set_num_threads(config.trainer.threads)
     strategy: Any = FederatedDDP() if workers > 1 else "auto"
     started, per_node = world(), workers

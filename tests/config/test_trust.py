@@ -256,7 +256,7 @@ def test_a_loggers_folder_is_its_own(tmp_path, name):
     csv = {"_target_": "pytorch_lightning.loggers.CSVLogger"}
     track = config.TrackConfig(name="mine", loggers={name: csv})
     with pytest.raises(ConfigError, match=r"track\.loggers="):
-        loggers.build_loggers(track, tmp_path / "run")
+        loggers.check_loggers(track)
     assert (tmp_path / "other").exists()
     assert (tmp_path / "run" / "checkpoints").exists()
 
