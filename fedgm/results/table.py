@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from fedgm.results.run import Run
 
+UNSEALED, OLDER = "*", "of an older version: changes to its files do not show"
 PRUNED = (Status.FAILED, Status.KILLED, Status.STOPPED)  # paused and diverged runs are results
 
 
@@ -41,11 +42,23 @@ def of_runs(runs: "Sequence[Run]") -> "Table":
             (shown(run, metric, run.score(metric)), shown(run, metric, run.final(metric))) if metric else ()
         )
         rounds = f"{facts['rounds_done']}/{facts['rounds']}"
-        cells = (str(facts["name"]), labels.label(run, keys), str(facts["seed"]), run.status, rounds, *scores)
+        cells = (
+            str(facts["name"]),
+            labels.label(run, keys),
+            str(facts["seed"]),
+            _status(run),
+            rounds,
+            *scores,
+        )
         made.add_row(*cells, _bytes(sizes[run.key]))
-    if metric:
-        made.caption = f"{metric}: mean of the last 10 evaluations, and the last"
+    notes = [f"{metric}: mean of the last 10 evaluations, and the last"] if metric else []
+    notes += [f"{UNSEALED} {OLDER}"] if not all(run.is_sealed for run in runs) else []
+    made.caption = "; ".join(notes) or None
     return made
+
+
+def _status(run: "Run") -> str:
+    return run.status if run.is_sealed else f"{run.status} {UNSEALED}"
 
 
 def size(folder: Path | None) -> int:
@@ -98,6 +111,8 @@ def show(run: "Run", console: "Console") -> None:
         f"[bold]{facts['name']}[/]: {labels.label(run, keys)}, seed {facts['seed']}", highlight=False
     )
     console.print(f"{run.status}{reason} after {rounds}; commit {facts.get('commit')}", highlight=False)
+    if not run.is_sealed:
+        console.print(f"{UNSEALED} {OLDER}", highlight=False)
     numbers = Table(header_style="bold")
     for name in ("metric", "start", "final", "mean of last 10"):
         numbers.add_column(name, justify="left" if name == "metric" else "right")
