@@ -19,12 +19,11 @@ def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) 
 
     ``callbacks`` (Lightning's, or :class:`fedgm.FederatedCallback`) come after those of the configuration.
     """
-    from rich.console import Console
-
     from fedgm.config import compose
     from fedgm.running.start import execute
+    from fedgm.screen import Screen
 
-    return execute(compose(overrides), list(overrides), Console(), callbacks=callbacks)
+    return execute(compose(overrides), list(overrides), Screen(), callbacks=callbacks)
 
 
 def sweep(

@@ -19,6 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fedgm import config
 from fedgm.config.refusals import ERRORS
 from fedgm.errors import FedGMError, RefusedError, RunLockedError
+from fedgm.plain import message
 
 FULL = "HYDRA_FULL_ERROR"  # set by a user: Hydra's own traceback
 
@@ -27,14 +28,13 @@ def task(cfg: DictConfig) -> dict[str, Any]:
     """One job. Alone it ends the process with a message; in a multirun it reports and lets others run."""
     hydra_config = HydraConfig.get()
     alone = hydra_config.mode != RunMode.MULTIRUN
-    from rich.console import Console
-
     from fedgm.running.start import execute
+    from fedgm.screen import Screen
 
     try:
-        result = execute(cfg, list(hydra_config.overrides.task), Console(), alone)
+        result = execute(cfg, list(hydra_config.overrides.task), Screen(), alone)
     except FedGMError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {message(error)}", file=sys.stderr)
         if alone:
             raise SystemExit(error.exit_code) from None
         return {"status": _end(error), "reason": str(error)}
@@ -72,7 +72,7 @@ def main() -> None:
     try:
         require_options(sys.argv[1:])
     except RefusedError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {message(error)}", file=sys.stderr)
         raise SystemExit(error.exit_code) from None
     config.register()
     before = os.environ.get(FULL)
@@ -85,7 +85,7 @@ def main() -> None:
         words = [word for word in sys.argv[1:] if not word.startswith("-")]
         if before == "1" or not _is_refusal(error):
             raise
-        print(f"error: {config.refusal(error, words)}", file=sys.stderr)
+        print(f"error: {message(config.refusal(error, words))}", file=sys.stderr)
         raise SystemExit(2) from None
     finally:  # processes that this one starts later decide for themselves
         del os.environ[FULL]
