@@ -1,4 +1,4 @@
-"""Files that are whole at every moment, survive a power cut where asked, and tell when they are damaged."""
+"""Files that are whole at every moment, survive a power cut where asked, and show when they are damaged."""
 
 import errno
 import hashlib
@@ -71,11 +71,15 @@ def make_folder(folder: Path, sync: bool = False) -> None:
 
 
 def digest(*parts: bytes | memoryview) -> str:
-    """BLAKE2b of the parts, in hexadecimal digits."""
-    found = hashlib.blake2b(digest_size=32)
+    """BLAKE2b of the parts, in hexadecimal digits.
+
+    >>> digest(b"one", b"two")[:8], digest(b"onetwo")[:8]
+    ('03521c17', '03521c17')
+    """
+    checksum = hashlib.blake2b(digest_size=32)
     for part in parts:
-        found.update(part)
-    return found.hexdigest()
+        checksum.update(part)
+    return checksum.hexdigest()
 
 
 def sealed(content: bytes | memoryview, name: str) -> bytes:
@@ -89,23 +93,30 @@ def sealed(content: bytes | memoryview, name: str) -> bytes:
 def read_sealed(path: Path, name: str) -> bytes:
     """The content, verified; files from before there were seals are returned as they are."""
     if path.exists() and not path.is_file():
-        raise DamagedError(f"{name} is no file")
+        raise DamagedError(f"{name} is not a file")
     data = path.read_bytes()
     if not data.startswith(SEAL):
         return data
-    known, _, content = data.removeprefix(SEAL).partition(b"\n")
-    if digest(name.encode(), content).encode() != known:
+    checksum, _, content = data.removeprefix(SEAL).partition(b"\n")
+    if digest(name.encode(), content).encode() != checksum:
         raise DamagedError(f"the checksum of {name} is wrong")
     return content
 
 
 def write_json(path: Path, value: Any, sync: bool = False) -> None:
-    """Readable JSON, atomically; what is not a finite number becomes null."""
+    """Readable JSON, atomically; what is not a finite number becomes null.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_json(Path(folder, "facts.json"), {"gain": math.nan, "rounds": 3})
+    ...     read_json(Path(folder, "facts.json"))
+    {'gain': None, 'rounds': 3}
+    """
     write_atomically(path, json.dumps(_finite(value), indent=2, allow_nan=False) + "\n", sync)
 
 
 def _finite(value: Any) -> Any:
-    """JSON knows neither nan nor inf: a rule without a gain has nan there."""
+    """JSON has neither nan nor inf: a rule without a gain has nan there."""
     if isinstance(value, dict):
         return {k: _finite(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -114,11 +125,11 @@ def _finite(value: Any) -> Any:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The content, or None where there is no readable file, or where it holds something else than keys."""
+    """The content, or None where there is no readable file, or where it holds something other than keys."""
     try:
         if not path.is_file() or path.stat().st_size > LARGEST:  # a pipe would never end
             return None
-        found = json.loads(path.read_bytes())
+        value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None

@@ -48,7 +48,7 @@ def _compose(overrides: Sequence[str]) -> DictConfig:
 def stored(folder: Path, trust: Sequence[str] = ()) -> DictConfig:
     """The configuration that a run folder keeps, with its types; it builds what ``trust.py`` admits."""
     path = folder / "config.yaml"
-    values = _with_present_targets(read_stored(path))
+    values = _with_present_targets(read_stored(path)) | {"figure": None}  # readers build nothing of it
     require_trusted(values, "", trust)
     try:
         return cast(DictConfig, OmegaConf.merge(OmegaConf.structured(RunConfig), values))

@@ -80,7 +80,6 @@ class Event:
             "cohort/dropped": now.dropped,
             "cohort/stale": now.stale,
             "cohort/idle": now.idle,
-            "cohort/staleness": sum(t - work.version for work in now.arrived) / len(now.arrived),
         }
 
     def trace(self, t: int) -> list[WorkSpan]:

@@ -15,7 +15,7 @@ from fedgm.plain import message
 from fedgm.results import archive, summary
 from fedgm.results.rows import Row
 from fedgm.results.rows import read as read_rows
-from fedgm.results.run import Key, Run, Status, once
+from fedgm.results.run import Run, Status, once
 
 # Of the summary: what tells a run apart, how it ended, and with which program.
 FACTS = (
@@ -154,15 +154,15 @@ def below(*places: str | Path, all_rows: bool = False) -> list[Run]:
 
 def find(places: Iterable[str | Path]) -> list[Run]:
     """All runs of the places, each once; a place without any is an error."""
-    kept: dict[Key, Run] = {}
+    runs: list[Run] = []
     for place in map(Path, places):
-        runs = below(place)
-        if not runs:
+        there = below(place)
+        if not there:
             raise RefusedError(
                 f"{place}: contains no run. Try outputs, outputs/NAME/RUN/seed=0 or a file of --export"
             )
-        kept = {run.key: run for run in runs} | kept
-    return list(kept.values())
+        runs += there
+    return list(once(runs).values())
 
 
 def one(place: str | Path) -> Run:

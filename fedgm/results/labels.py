@@ -15,7 +15,7 @@ NAMES = {
     "slowmo": "SlowMo", "diloco": "DiLoCo", "fedadagrad": "FedAdagrad", "fedadam": "FedAdam",
     "fedyogi": "FedYogi", "fedams": "FedAMS", "fedamsgrad": "FedAMSGrad", "qhadam": "QHAdam",
     "nsgdm": "NSGD-M", "gpa": "GPA", "schedule_free": "Schedule-Free", "ema_nesterov": "EMA-Nesterov",
-    "fedacg": "FedACG", "fedexp": "FedExP", "fedexp_gm": "FedExP x FedGM",
+    "fedacg": "FedACG", "fedexp": "FedExP", "fedexp_gm": "FedExP x FedGM", "snoo": "SNOO",
 }  # fmt: skip
 # Always said of the server rule, where it has them: what the paper's figures differ in.
 RATES = ("algorithm.eta", "algorithm.beta", "algorithm.nu")

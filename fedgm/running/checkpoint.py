@@ -87,8 +87,8 @@ class RoundCheckpoint(Checkpoint):
 
     def _remove_old(self, path: Path) -> None:
         """Keep the newest; ``path`` was just written. The folder is listed once: it is this run's alone."""
-        known = checkpoints(self.folder) if self._saved is None else [path, *self._saved]
-        newest = sorted(set(known), key=round_of, reverse=True)
+        saved = checkpoints(self.folder) if self._saved is None else [path, *self._saved]
+        newest = sorted(set(saved), key=round_of, reverse=True)
         for old in newest[self.keep :]:
             old.unlink(missing_ok=True)
         self._saved = newest[: self.keep]
@@ -126,8 +126,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 def checkpoints(folder: Path) -> list[Path]:
     """All of a run, newest first."""
-    found = [path for path in folder.glob("round-*.ckpt") if path.stem.removeprefix("round-").isdecimal()]
-    return sorted(found, key=round_of, reverse=True)
+    paths = [path for path in folder.glob("round-*.ckpt") if path.stem.removeprefix("round-").isdecimal()]
+    return sorted(paths, key=round_of, reverse=True)
 
 
 def round_of(path: Path) -> int:

@@ -53,8 +53,8 @@ def write(
     folder: Path, static: dict[str, Any], status: str, sync: bool = False, **more: Any
 ) -> dict[str, Any]:
     """Write the summary with what the rows say by now, and return it."""
-    own = rows.read(folder / "metrics.jsonl")
-    summary = {**static, "status": status, **rows.summarise(own, scoreboard(static)), **more}
+    stored = rows.read(folder / "metrics.jsonl")
+    summary = {**static, "status": status, **rows.summarise(stored, scoreboard(static)), **more}
     write_json(folder / "summary.json", summary, sync)
     return summary
 
@@ -63,13 +63,13 @@ def versions() -> dict[str, str]:
     """Versions of what a result depends on; the instruction set too: AVX2 and AVX512 round differently."""
     import torch  # readers of summaries do without it
 
-    found = {"python": platform.python_version(), "cpu": torch.backends.cpu.get_cpu_capability()}
+    installed = {"python": platform.python_version(), "cpu": torch.backends.cpu.get_cpu_capability()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "source"
-    return found
+            installed[package] = "source"
+    return installed
 
 
 def commit() -> str | None:

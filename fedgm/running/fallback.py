@@ -13,12 +13,12 @@ from fedgm.running.checkpoint import checkpoints, past_models, read_checkpoint, 
 def newest_good(
     folder: Path, history: int = 1, store: ClientStore | None = None
 ) -> tuple[Path | None, list[str]]:
-    """The newest checkpoint of a run folder that can be used, and what a user must hear about the others.
+    """The newest checkpoint of a run folder that can be used, and what a user must be told about the others.
 
     It needs its past models, the states of its clients, and the rows of all rounds until then.
     """
     notes: list[str] = []
-    own = rows.read(folder / "metrics.jsonl")
+    stored = rows.read(folder / "metrics.jsonl")
     for path in checkpoints(folder / "checkpoints"):
         try:
             content = read_checkpoint(path)
@@ -26,7 +26,7 @@ def newest_good(
             for past in past_models(path.parent, round_of(path), history):
                 read_model(past)
             _check_states(content, round_of(path), store)
-            _check_rows(content, round_of(path), own)
+            _check_rows(content, round_of(path), stored)
         except (PermissionError, MemoryError):
             raise  # says nothing about the file
         except Exception as error:
@@ -37,7 +37,7 @@ def newest_good(
         return path, notes
     if notes:
         notes.append("no checkpoint can be read: starting from round 1")
-    elif own:
+    elif stored:
         notes.append("there is no checkpoint: starting from round 1")
     return None, notes
 
@@ -47,8 +47,9 @@ def is_paused_at(folder: Path, before: dict[str, Any], last: float) -> bool:
     t = before.get("rounds_done") or 0
     if before.get("status") != "paused" or t < last:
         return False
-    own = rows.read(folder / "metrics.jsonl")
-    if len(own) < t or rows.has_more(folder / "metrics.jsonl", own) or not summary.agrees(before, own[:t]):
+    stored = rows.read(folder / "metrics.jsonl")
+    whole = len(stored) >= t and not rows.has_more(folder / "metrics.jsonl", stored)
+    if not whole or not summary.agrees(before, stored[:t]):
         return False
     try:
         content = read_checkpoint(folder / "checkpoints" / f"round-{t:06d}.ckpt")
@@ -56,29 +57,29 @@ def is_paused_at(folder: Path, before: dict[str, Any], last: float) -> bool:
     except Exception:
         return True  # the rows are the result so far; whoever continues looks for another checkpoint
     try:
-        _check_rows(content, t, own)
+        _check_rows(content, t, stored)
     except DamagedError:
         return False
     return True
 
 
 def _check_shape(content: Any, t: int) -> None:
-    """A file that can be read may still be no checkpoint, or that of another round."""
+    """A file that can be read may still not be a checkpoint, or be that of another round."""
     try:
         done = content["loops"]["fit_loop"]["epoch_progress"]["current"]["processed"]
         whole = isinstance(content["state_dict"], dict) and isinstance(content["callbacks"], dict)
     except (TypeError, KeyError, IndexError):
-        raise DamagedError("it is no checkpoint of a run") from None
+        raise DamagedError("it is not the checkpoint of a run") from None
     if not whole or done != t:
-        raise DamagedError(f"it is no checkpoint of round {t}")
+        raise DamagedError(f"it is not the checkpoint of round {t}")
 
 
 def _check_states(content: dict[str, Any], t: int, store: ClientStore | None) -> None:
     """Every client's last state; checkpoints of older versions do not say which there were."""
     if store is None:
         return
-    known = content["callbacks"].get("RoundCheckpoint", {}).get("states")
-    for client, kept in (store.newest(until=t) if known is None else known).items():
+    states = content["callbacks"].get("RoundCheckpoint", {}).get("states")
+    for client, kept in (store.newest(until=t) if states is None else states).items():
         try:
             store.read(client, kept)
         except FileNotFoundError:
@@ -87,12 +88,12 @@ def _check_states(content: dict[str, Any], t: int, store: ClientStore | None) ->
             raise DamagedError(f"the state of client {client} after round {kept}: {error}") from None
 
 
-def _check_rows(content: dict[str, Any], t: int, own: list[rows.Row]) -> None:
+def _check_rows(content: dict[str, Any], t: int, stored: list[rows.Row]) -> None:
     """Rounds 1 to ``t``, as they were when the checkpoint was written."""
-    if len(own) < t:
-        raise DamagedError(f"of rounds 1 to {t} metrics.jsonl has {len(own)} whole rows")
-    known = content["callbacks"].get("RoundLog", {}).get("rows")
-    if known is not None and known != digest(*(rows.dump(row).encode() for row in own[:t])):
+    if len(stored) < t:
+        raise DamagedError(f"of rounds 1 to {t} metrics.jsonl has {len(stored)} whole rows")
+    checksum = content["callbacks"].get("RoundLog", {}).get("rows")
+    if checksum is not None and checksum != digest(*(rows.dump(row).encode() for row in stored[:t])):
         raise DamagedError(f"rows 1 to {t} of metrics.jsonl are not those that were written")
 
 

@@ -22,10 +22,14 @@ def load_model(run: str | Path, trust: Sequence[str] = ()) -> pl.LightningModule
 
     folder = Path(run)
     if not (folder / "config.yaml").exists():
-        raise RefusedError(f"{folder} is no run folder: there is no config.yaml. Try outputs/NAME/RUN/seed=0")
+        raise RefusedError(
+            f"{folder} is not a run folder: there is no config.yaml. Try outputs/NAME/RUN/seed=0"
+        )
     weights = folder / "model.safetensors"
     if not weights.exists():
-        raise RefusedError(f"{folder}: no model.safetensors, which a run writes at its end. Finish it first")
+        raise RefusedError(
+            f"{folder} has no model.safetensors: a run writes it at its end. Finish the run first"
+        )
     stored = reopened(folder, trust)
     try:
         tensors = load_file(weights)
@@ -41,7 +45,7 @@ def load_model(run: str | Path, trust: Sequence[str] = ()) -> pl.LightningModule
 
 
 def _facts(stored: RunConfig) -> Mapping[str, Any]:
-    """What the data decides of the model; a classifier's data need not be loaded for it."""
+    """What the data decide about the model; a classifier's data need not be loaded for it."""
     if task_class(stored).model_needs == (NEEDED,):
         return {NEEDED: GUESS}
     return load_clients(stored).facts

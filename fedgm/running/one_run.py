@@ -113,7 +113,7 @@ class OneRun:
             return self._run(before)
 
     def _skip(self, done: dict[str, Any]) -> RunResult:
-        """Report a run that is done; a sweep agent still gets its rows, or its sweep would hold no rows."""
+        """Report a run that is done; a sweep agent still gets its rows, or its sweep would have none."""
         if in_sweep_agent():
             log = round_log(self.config, self.cfg, self.folder, done["hash"], self.parts.loggers)
             log.ensure_whole()
@@ -140,8 +140,8 @@ class OneRun:
             if not self.folder.exists():  # the first to notice may be a checkpoint
                 self.log.require_folder()
             raise FedGMError(
-                f"{self.folder}: {error.strerror or error}. What was computed is kept; free the way "
-                "(space, permissions), then the same command continues the run."
+                f"{self.folder}: {error.strerror or error}. What was computed is kept. Make room or give "
+                "write permission; then the same command continues the run."
             ) from error
         except BaseException as error:
             ended = self._give_up("failed", f"{type(error).__name__}: {error}".splitlines()[0])
@@ -270,7 +270,7 @@ class OneRun:
         return ended
 
     def _give_up(self, status: str, reason: str) -> dict[str, Any]:
-        """Record an end that was not wanted; a full disk may refuse even this and must not hide the cause."""
+        """Record a failure; a full disk may refuse even this and must not hide the cause."""
         try:
             return facts.write(self.folder, self.static, status, reason=reason)
         except OSError:

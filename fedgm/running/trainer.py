@@ -29,8 +29,7 @@ from fedgm.running.parts import Parts, task_class
 from fedgm.tasks import TaskModule
 from fedgm.tasks.module import Numbered
 
-for _name in ("pytorch_lightning", "lightning_fabric", "lightning.fabric"):
-    logging.getLogger(_name).setLevel(logging.WARNING)  # their greetings and tips
+TALKATIVE = ("pytorch_lightning", "lightning_fabric", "lightning.fabric")  # their greetings and tips
 
 
 def build_module(config: RunConfig, facts: Mapping[str, Any]) -> TaskModule:
@@ -69,6 +68,8 @@ def build_trainer(
     config: RunConfig, callbacks: list[pl.Callback], workers: int, loggers: Sequence[Logger] = ()
 ) -> pl.Trainer:
     """Lightning's Trainer with everything off that belongs to us: checkpoints, progress."""
+    for name in TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
     torch.set_num_threads(config.trainer.threads)
     strategy: Any = FederatedDDP() if workers > 1 else "auto"
     started, per_node = world(), workers
@@ -154,16 +155,16 @@ class WorkerShare:
         return len(self.evaluation)
 
     @property
-    def _own(self) -> range:
+    def _share(self) -> range:
         return range(self.trainer.global_rank, self.batches, self.trainer.world_size)
 
     def __len__(self) -> int:
-        return max(1, len(self._own))
+        return max(1, len(self._share))
 
     def __iter__(self) -> Iterator[Numbered]:
-        for number in self._own:
+        for number in self._share:
             yield Numbered(number, self.evaluation.batch(number))
-        if not self._own:
+        if not self._share:
             yield Numbered(-1, self.evaluation.batch(0))
 
 

@@ -115,7 +115,7 @@ def latex_table(made: Sequence[dict[str, str]]) -> str:
 
 def picture(grouped: dict[str, list[Run]]) -> Any:
     """Training and test curves of the metric that runs are compared by, and against time under a clock."""
-    from fedgm.figures.lines import BAND, STAGES, Drawn, Pane, draw
+    from fedgm.figures.lines import SEEDS, STAGES, Drawn, Pane, draw
 
     every = [run for runs in grouped.values() for run in runs]
     main = main_metric(every)
@@ -125,9 +125,12 @@ def picture(grouped: dict[str, list[Run]]) -> Any:
     panes = [Pane(column(key, boards)) for key in pair(main) if key in metrics(every)]
     if all("clock/time" in row for run in every for row in run.evaluations[:1]):
         panes.append(Pane(column(main, boards), abscissa="clock/time"))
-    drawn = [Drawn(plain(name, 120) + _open(runs), tuple(runs)) for name, runs in grouped.items()]
+    drawn = [
+        Drawn(plain(name, 120) + _open(runs), tuple(runs), plain(runs[0].facts.get("algorithm")))
+        for name, runs in grouped.items()
+    ]
     ends = sorted({end for run in every for end in run.stage_ends[:-1]})
-    words = [caption(every), BAND if len(every) > len(drawn) else "", STAGES if ends else ""]
+    words = [caption(every), SEEDS if len(every) > len(drawn) else "", STAGES if ends else ""]
     return draw(drawn, panes, title(every), words, ends)
 
 

@@ -87,7 +87,7 @@ def test_a_nested_part_is_asked_for_its_protocol(tmp_path):
     """ClientStore is defined in a trusted package, but it is no sampler."""
     sampler = {"_target_": "fedgm.client.store.ClientStore", "folder": str(tmp_path)}
     run = stored(tmp_path, "participation.sampler", sampler, "participation=autonomous")
-    with pytest.raises(ConfigError, match=r"participation\.sampler\._target_.*makes no Sampler"):
+    with pytest.raises(ConfigError, match=r"participation\.sampler\._target_.*does not make a Sampler"):
         build_parts(run)
 
 

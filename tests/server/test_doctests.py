@@ -11,9 +11,10 @@ import fedgm
 from fedgm.server.family import FAMILY
 
 ROOMS = (
-    *("fedgm.errors", "fedgm.server", "fedgm.schedule", "fedgm.participation", "fedgm.upload"),
+    *("fedgm.draws", "fedgm.errors", "fedgm.files", "fedgm.server", "fedgm.schedule"),
+    *("fedgm.participation", "fedgm.upload"),
     *("fedgm.client", "fedgm.federated", "fedgm.models", "fedgm.data"),
-    *("fedgm.api", "fedgm.results", "fedgm.theory"),
+    *("fedgm.api", "fedgm.optim", "fedgm.results", "fedgm.theory"),
 )
 MODULES = [
     module.name
@@ -22,7 +23,7 @@ MODULES = [
 ]
 # Modules whose public functions and classes must show how they are used.
 WITH_EXAMPLES = [
-    "fedgm.errors",
+    *("fedgm.draws", "fedgm.errors", "fedgm.files", "fedgm.optim"),
     *(f"fedgm.server.{name}" for name in ("adaptive", "engine", "family", "fedexp", "inverses")),
     *(f"fedgm.server.{name}" for name in ("momentum", "plan", "schemes")),
     *(f"fedgm.schedule.{name}" for name in ("every_round", "plan", "stages")),
@@ -44,6 +45,7 @@ CALLED = {
         "QHAdam",
         "NormalizedMomentum",
     ],
+    "fedgm.optim": ["Multistage"],
     "fedgm.server.fedexp": ["FedExP"],
     "fedgm.server.momentum": ["server_step", "GeneralMomentum"],
     "fedgm.schedule.plan": ["Constant", "Multistage", "stage_lengths"],
