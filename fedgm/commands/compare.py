@@ -8,11 +8,9 @@ import click
 @click.command()
 @click.argument("runs", nargs=-1, required=True)
 @click.option("--out", default="compare.png", show_default=True, help="The picture: .png, .pdf or .svg.")
+@click.option("--filter", "conditions", multiple=True, metavar="KEY=VALUE", help="Only runs that match.")
 @click.option(
-    "--filter", "conditions", multiple=True, metavar="KEY=VALUE", help="Of all runs found, only these."
-)
-@click.option(
-    "--to", "target", type=float, help="Also the rounds to this value, such as 0.4  [default: none]."
+    "--to", "target", type=float, help="Also show the rounds needed to reach this value, such as 0.4."
 )
 @click.option("--latex", is_flag=True, help="Print the table in LaTeX.")
 def command(
@@ -28,10 +26,10 @@ def command(
     from fedgm.study import compare
 
     console = Screen()
-    found = [run for run in matching(find(runs), conditions) if run.evaluations]
-    if not found:
+    evaluated = [run for run in matching(find(runs), conditions) if run.evaluations]
+    if not evaluated:
         raise RefusedError("none of these runs has been evaluated yet")
-    grouped = lines(found)
+    grouped = lines(evaluated)
     made = compare.rows(grouped, target)
     path = save(compare.picture(grouped), Path(out))
     if latex:

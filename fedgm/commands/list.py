@@ -5,7 +5,13 @@ import click
 
 @click.command()
 @click.argument("folder", default="outputs")
-@click.option("--filter", "conditions", multiple=True, metavar="KEY=VALUE", help="Also KEY<VALUE, KEY>VALUE.")
+@click.option(
+    "--filter",
+    "conditions",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Only runs that match; also KEY<VALUE, KEY>VALUE.",
+)
 @click.option("--sort", "key", default="name", show_default=True, metavar="KEY", help="-KEY: descending.")
 @click.option("--prune", is_flag=True, help="Delete listed runs that failed or were killed, after asking.")
 def command(folder: str, conditions: tuple[str, ...], key: str, prune: bool) -> None:

@@ -18,7 +18,7 @@ def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> li
     try:
         return [int(word) for word in value.split(",")]
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no list of seeds. Try --seeds 0,1,2") from None
+        raise click.BadParameter(f"{value!r} is not a list of seeds. Try --seeds 0,1,2") from None
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -37,11 +37,11 @@ def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> li
 @click.option(
     "--output-dir", default="outputs", show_default=True, help="Run folders; several sweeps may share it."
 )
-@click.option("--status", is_flag=True, help="Say how far the sweep is, and run nothing.")
-@click.option("--best", is_flag=True, help="Show the winners, and run nothing.")
-@click.option("--write", is_flag=True, help="With --best: keep the winner in conf/best/<profile>.yaml.")
+@click.option("--status", is_flag=True, help="Report progress; runs nothing.")
+@click.option("--best", is_flag=True, help="Show the winners; runs nothing.")
+@click.option("--write", is_flag=True, help="With --best: save the winner in conf/best/<profile>.yaml.")
 @click.option(
-    "--dry-run", is_flag=True, help="Points, rounds and expected hours; runs nothing but first rounds."
+    "--dry-run", is_flag=True, help="Show points, rounds and expected hours; runs a few first rounds at most."
 )
 @click.option(
     "--stored",
