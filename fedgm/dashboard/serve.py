@@ -6,6 +6,7 @@ One event loop holds all connections, so that a thousand idle ones cost no threa
 import asyncio
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http import HTTPStatus
 from pathlib import PurePath
 from traceback import print_exc
@@ -67,6 +68,8 @@ class Server:
             writer.transport.abort()
         finally:
             self._waiting.pop(writer, None)
+            with suppress(OSError):  # asked for, or asyncio would print it
+                await writer.wait_closed()
 
     async def _answer(self, request: Request | None, writer: asyncio.StreamWriter) -> None:
         """Refusals are short and never wait; so only who may see the page can keep the server busy."""
