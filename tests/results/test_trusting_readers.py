@@ -1,5 +1,6 @@
 """Every reader that refuses a part from elsewhere also takes the trust= that its refusal tells to type."""
 
+import json
 import sys
 
 import pytest
@@ -10,7 +11,7 @@ import fedgm
 from fedgm import commands as cli
 from fedgm import config
 from fedgm.commands import sync
-from fedgm.dashboard import serve
+from fedgm.dashboard import source
 from fedgm.dashboard.collect import Collector
 from fedgm.dashboard.split import splits
 from fedgm.errors import ConfigError, RefusedError
@@ -59,15 +60,15 @@ def test_splits_of_the_dashboard(folder, tmp_path):
 def test_splits_of_the_served_page(folder, monkeypatch):
     shown = []
 
-    class Asked(serve.PayloadSource):
+    class Asked(source.PayloadSource):
         """Built as the command builds it; the server is not waited for."""
 
         def __init__(self, *given):
             super().__init__(*given)
-            shown.append(self.payload())
+            shown.append(json.loads(self.data()[0]))
             raise OSError(0, "nobody needs the server")
 
-    monkeypatch.setattr(serve, "PayloadSource", Asked)
+    monkeypatch.setattr(source, "PayloadSource", Asked)
     for trust in ([], ["trust=[elsewhere_rule]"]):
         CliRunner().invoke(cli.main, ["dashboard", str(folder.parent), "--serve", "--partition", *trust])
     assert [len(payload["splits"]) for payload in shown] == [0, 1]
