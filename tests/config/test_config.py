@@ -28,7 +28,7 @@ RANGES = {
     "local.batch_size=0": ("a number of at least 1", "local.batch_size=20"),
     **{f"{group}.name=-0.5": ("text", f"{group}.name=mine") for group in schema.PARTS},
     "algorithm.name=null": ("text", "algorithm.name=mine"),
-    "local.optimizer=lion": ("sgd or adamw", "local.optimizer=sgd"),
+    "local.optimizer=lion": ("sgd or qhm or adamw", "local.optimizer=sgd"),
     "local.momentum=1.0": ("0 <= momentum < 1", "local.momentum=0.9"),
     "local.momentum=-0.1": ("0 <= momentum < 1", "local.momentum=0.9"),
     "local.weight_decay=-0.1": ("a number of at least 0", "local.weight_decay=0.0001"),

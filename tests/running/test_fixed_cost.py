@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from fedgm.client.weights import Snapshot
 from fedgm.data.partition import VirtualPartition, _choose
 from fedgm.draws import generator
 from fedgm.federated import cohort
@@ -93,10 +94,10 @@ def test_a_virtual_client_mixes_classes_as_before():
 
 
 def test_the_mean_of_one_client_is_the_client():
-    like = (torch.zeros(3), torch.zeros(0), torch.zeros(0, dtype=torch.int64))
+    like = Snapshot(torch.zeros(3), torch.zeros(0), torch.zeros(0, dtype=torch.int64))
     mean = CohortMean(like, 1)
     delta = torch.tensor([0.1, -0.2, 3.0])
-    mean.add(delta, like[1], like[2], 1.0, 1.0)
+    mean.add(delta, like, 1.0, 1.0)
     found = mean.mean()
     assert torch.equal(found.delta, delta)
     assert [part.numel() for part in found[1:]] == [0, 0, 0]
