@@ -4,7 +4,7 @@
     python -m benchmarks.against_commit ../before [--pairs 15]
 
 One process for each tree trains the same configuration and waits for its turn after every block of rounds, so
-that a pair is measured within seconds. The interval is that of the median (binomial, 95 %); none is evaluated.
+that a pair is measured within seconds. The interval is that of the median (binomial, 95 %).
 """
 
 import argparse
@@ -55,7 +55,8 @@ def start(tree: Path, words: list[str], block: int, blocks: int, home: str) -> "
 
 def turn(process: "subprocess.Popen[str]") -> float:
     """CPU seconds of a round in the next block."""
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
     process.stdin.write("go\n")
     process.stdin.flush()
     for line in process.stdout:
