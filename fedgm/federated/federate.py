@@ -18,6 +18,7 @@ from fedgm.lightning import pl
 from fedgm.participation import ClientFacts, Participation, ideal
 from fedgm.participation.local_work import effective_steps
 from fedgm.participation.task import informed
+from fedgm.seals import name_of
 from fedgm.upload.message import Plain as WholeDelta
 from fedgm.upload.message import UploadRule
 
@@ -78,7 +79,7 @@ def federate(
         eval_every=trainer.check_val_every_n_epoch or 1,
         keep=state == "keep",
     )
-    store = MemoryStore() if folder is None else ClientStore(Path(folder))
+    store = MemoryStore() if folder is None else ClientStore(Path(folder), run=name_of("federate", seed))
     parts = ClientParts(client or Plain(), upload or WholeDelta(), store)
     scheme = informed(participation or ideal(data.count, m, epochs, seed), _facts(trainer, data, parts.rule))
     require_mean("weights", weights, normalization(scheme), parts.rule)

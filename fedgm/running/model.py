@@ -12,6 +12,7 @@ from fedgm.errors import FedGMError, RefusedError
 from fedgm.lightning import pl
 from fedgm.running.parts import load_clients, task_class
 from fedgm.running.trainer import build_module
+from fedgm.seals import require_as_written
 
 NEEDED, GUESS = "num_classes", 10  # the stored weights say how many there are
 
@@ -32,6 +33,7 @@ def load_model(run: str | Path, trust: Sequence[str] = ()) -> pl.LightningModule
             f"{folder} has no model.safetensors: a run writes it at its end. Finish the run first"
         )
     stored = reopened(folder, trust)
+    require_as_written(folder, weights.name, "the run's command with rerun=true")
     try:
         tensors = load_file(weights)
         module = build_module(stored, _facts(stored))
