@@ -7,7 +7,7 @@ from fedgm.data.federation import Federation
 
 # In the CPU build of this version the backward pass of a strided 1x1 convolution in channels_last writes
 # beyond its buffer where the input has an even side and fewer channels than a vector register has floats.
-# With AVX2: below 8 channels, at any side. With AVX-512: seen at 8 channels from side 48 on, and not up to 40.
+# With AVX2: below 8 channels, at any side. With AVX-512: seen at 8 channels from side 48 on, not up to 40.
 # The plain layout is not affected (tests/models/test_layout.py).
 OVERRUNS = (2, 13)
 SAFE_SIDE = 40
