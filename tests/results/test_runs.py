@@ -38,7 +38,7 @@ def copy(trained, home, seed=0, mark="a", status="finished", values=None, **conf
     facts = json.loads((folder / "summary.json").read_text())
     facts |= {"hash": mark * 8, "seed": seed, "status": status}
     facts["algorithm"] = config.get("algorithm.name", "fedgm")
-    del facts["digests"]  # of the rows that are replaced below
+    del facts["digests"], facts["seal"]  # of what is replaced below
     text = (folder / "config.yaml").read_text().replace("seed: 0\n", f"seed: {seed}\n")
     for key, value in config.items():
         group, last = key.split(".")
