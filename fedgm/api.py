@@ -10,10 +10,10 @@ from fedgm.results.run import Run
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console
 
     from fedgm.lightning import pl
     from fedgm.running.one_run import RunResult
+    from fedgm.screen import Screen
 
 
 def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) -> "RunResult":
@@ -25,12 +25,11 @@ def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) 
     >>> result.status, result.summary["final"]["test/accuracy"]  # doctest: +SKIP
     ('finished', 0.1)
     """
-    from rich.console import Console
-
     from fedgm.config import compose
     from fedgm.running.start import execute
+    from fedgm.screen import Screen
 
-    return execute(compose(overrides), list(overrides), Console(), callbacks=callbacks)
+    return execute(compose(overrides), list(overrides), Screen(), callbacks=callbacks)
 
 
 def versus(
@@ -41,26 +40,25 @@ def versus(
     workers: int | None = None,
     output_dir: str | Path = "outputs",
     known: Sequence[str | Path] = (),
-    console: "Console | None" = None,
+    console: "Screen | None" = None,
 ) -> dict[str, Any]:
     """Do what ``fedgm versus`` does: run what is missing, print the table, draw, and say who leads.
 
     Returns ``table`` (a line each), ``sentence`` and the paths ``figure`` and ``page``.
     """
-    from rich.console import Console
-
     from fedgm.dashboard import payload, render
     from fedgm.dashboard.collect import Collection
     from fedgm.figures.style import save
     from fedgm.files import write_atomically
+    from fedgm.screen import Screen
     from fedgm.study import compare
     from fedgm.study import versus as work
     from fedgm.study.sweep import Sweep, default_workers
 
-    screen = console or Console()
+    screen = console or Screen()
     compared = work.load(algorithms, overrides, seeds, eta, output_dir, known)
     for note in work.origins(compared.planned, eta):
-        screen.print(note, highlight=False, soft_wrap=True)
+        screen.say(note)
     failed = Sweep(compared.results, screen).run(workers or default_workers())
     reasons = "; ".join(sorted(set(failed.values())))
     if not compared.lines:
@@ -74,9 +72,9 @@ def versus(
     values = payload.build(Collection(runs, []), compared.planned.figure.title, lambda _: None)
     write_atomically(page, render.render(values))
     sentence = compared.sentence()
-    screen.print(f"[bold]{sentence}[/]", highlight=False, soft_wrap=True)
+    screen.say(sentence, style="bold")
     for path in (figure, page):
-        screen.print(f"  {path}", highlight=False, soft_wrap=True)
+        screen.say(f"  {path}")
     if failed:
         raise FedGMError(f"{len(failed)} runs failed ({reasons}); the same command tries them again")
     return {"table": table, "sentence": sentence, "figure": figure, "page": page}

@@ -13,9 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from fedgm.errors import require
 from fedgm.files import write_atomically
+from fedgm.plain import visible
 
 INK, MUTED, FAINT, EMPTY = "#1f2430", "#5b6270", "#d9dce1", "#eceef1"
 # Okabe and Ito's colours, which colour-blind readers tell apart.
@@ -104,13 +106,24 @@ SILENT: dict[str, dict[str, Any]] = {
 }
 
 
+def as_text(figure: Figure) -> None:
+    """A dollar sign in a stored name begins no formula, and a control character is left out."""
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        text.set_parse_math(False)
+        text.set_text(visible(text.get_text()))
+
+
 def save(figure: Figure, path: Path) -> Path:
     """Written whole, in the format that the name ends with."""
     kind = path.suffix.lstrip(".").lower()
     require(kind in SILENT, "--out", path, "a name that ends with .png, .pdf or .svg", "--out compare.png")
+    as_text(figure)
     picture = BytesIO()
     # Text stays text in a PDF or SVG; the salt makes the names inside an SVG the same each time.
-    with mpl.rc_context({"svg.hashsalt": "fedgm", "svg.fonttype": "none", "pdf.fonttype": 42}):
+    with mpl.rc_context(
+        {"text.parse_math": False, "svg.hashsalt": "fedgm", "svg.fonttype": "none", "pdf.fonttype": 42}
+    ):
         figure.savefig(picture, format=kind, metadata=SILENT[kind])
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, picture.getbuffer())

@@ -12,6 +12,7 @@ from fedgm.config.identity import dotted
 from fedgm.config.trust import text_of
 from fedgm.errors import FedGMError, RefusedError
 from fedgm.lock import is_alive
+from fedgm.plain import message
 from fedgm.results import archive, summary
 from fedgm.results.rows import Row
 from fedgm.results.rows import read as read_rows
@@ -150,7 +151,7 @@ def below(*places: str | Path, all_rows: bool = False) -> list[Run]:
         elif run != BEGUN:
             notes.setdefault(run, []).append(str(path))
     for note, paths in notes.items():
-        warn(f"left out: {', '.join(paths)}: {note}", stacklevel=2)
+        warn(message(f"left out: {', '.join(paths)}: {note}"), stacklevel=2)
     return list(once(runs).values())
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
-from rich.console import Console
 
 from fedgm.client.store import ClientStore, require_room
 from fedgm.client.weights import FlatWeights
@@ -26,11 +25,13 @@ from fedgm.results import rows, summary
 from fedgm.running import checkpoint, facts, fallback, memory, terminal
 from fedgm.running.folder import create, empty, has_config, require_run, restore_config, write_config
 from fedgm.running.loggers import round_log
+from fedgm.running.model import storable
 from fedgm.running.parts import Parts
 from fedgm.running.progress import RoundProgress
 from fedgm.running.roundlog import RoundLog
 from fedgm.running.trainer import PauseAfter, build_module, build_trainer, fit, worker_count
 from fedgm.running.wandb_run import in_sweep_agent, resolve_mode
+from fedgm.screen import Screen
 from fedgm.seals import name_of
 from fedgm.tasks import TaskModule
 
@@ -52,7 +53,7 @@ class OneRun:
     """A run and everything that is needed to finish it."""
 
     def __init__(
-        self, config: RunConfig, cfg: DictConfig, parts: Parts, folder: Path, mark: str, console: Console,
+        self, config: RunConfig, cfg: DictConfig, parts: Parts, folder: Path, mark: str, console: Screen,
         alone: bool, callbacks: Sequence[pl.Callback] = (),
     ) -> None:  # fmt: skip
         self.config, self.cfg, self.parts, self.folder, self.console = config, cfg, parts, folder, console
@@ -78,7 +79,7 @@ class OneRun:
 
     def _follow(self, others: World) -> RunResult:
         """What the other processes do: they train where the first one says so, and write nothing."""
-        self.console = Console(quiet=True)
+        self.console = Screen(quiet=True)
         word = others.hear()
         if "train" in word:
             self.log = RoundLog(self.folder / "metrics.jsonl", [], {})
@@ -126,7 +127,7 @@ class OneRun:
             log = round_log(self.config, self.cfg, self.folder, done["hash"], self.parts.loggers)
             log.ensure_whole()
             log.finish(done, failed=False)
-        self.console.print("already done (rerun=true starts again):", highlight=False)
+        self.console.print("already done (rerun=true starts again):")
         terminal.closing(self.console, done, self.folder)
         return RunResult(self.folder, done)
 
@@ -203,7 +204,7 @@ class OneRun:
         return path
 
     def _warn(self, note: str) -> None:
-        self.console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True, markup=False)
+        self.console.print(f"  {note}", style="yellow", soft_wrap=True)
 
     def _fit(
         self, clients: ClientData, module: TaskModule, store: ClientStore | None, start: Path | None
@@ -246,7 +247,7 @@ class OneRun:
         clients = min(c.clients.count, c.rounds * c.clients.per_round)
         cost = require_room(self.folder, clients, 4 * parameters * vectors, versions)
         who = ", ".join(name for name, kept in keepers.items() if kept)
-        self.console.print(f"  {who} keeps {cost}", highlight=False)
+        self.console.print(f"  {who} keeps {cost}")
         home, kept = self.folder / "checkpoints" / "clients", c.checkpoint
         return ClientStore(home, kept.every, kept.keep, kept.sync, self.name)
 
@@ -254,8 +255,8 @@ class OneRun:
         """The global model after the last server step, in a format that carries no code."""
         from safetensors.torch import save
 
-        tensors = {name: tensor.contiguous() for name, tensor in module.state_dict().items()}
-        write_atomically(self.folder / "model.safetensors", save(tensors), self.config.checkpoint.sync)
+        stored = save(storable(module.state_dict()))
+        write_atomically(self.folder / "model.safetensors", stored, self.config.checkpoint.sync)
 
     def _conclude(self, status: str, reason: str | None, initial: dict[str, float]) -> dict[str, Any]:
         """Curves, summary, then the checkpoints go: a kill in between only repeats this."""

@@ -76,7 +76,7 @@ def build_trainer(
     for name in TALKATIVE:
         logging.getLogger(name).setLevel(logging.WARNING)
     torch.set_num_threads(config.trainer.threads)
-    strategy: Any = FederatedDDP() if workers > 1 else "auto"
+    strategy: Any = FederatedDDP(config.trainer.threads) if workers > 1 else "auto"
     started, per_node = world(), workers
     plugins: list[Any] = [AtomicCheckpointIO(config.checkpoint.sync, run)]
     if started is not None:

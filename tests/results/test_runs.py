@@ -260,7 +260,7 @@ def test_sync_needs_a_key_and_a_run(home, tmp_path, monkeypatch):
     result = call("sync", home)
     assert result.exit_code == 2
     assert "no W&B key here. Try `wandb login`" in result.output
-    assert "no run that is done" in call("sync", home, "--filter", "status=failed").output
+    assert "no finished run" in call("sync", home, "--filter", "status=failed").output
 
 
 def test_a_format_is_known_by_its_name(tmp_path):
