@@ -139,7 +139,7 @@ def test_effective_steps_by_hand():
 
 def test_fednova_refuses_a_local_optimiser_whose_effective_steps_it_does_not_know():
     for words in (["local.optimizer=adamw"], ["local.momentum=0.9", "+local.optimizers.sgd.nesterov=true"]):
-        with pytest.raises(ConfigError, match=r"local\.optimizer=.*FedNova's a_i is not known"):
+        with pytest.raises(ConfigError, match=r"local\.optimizer=.*FedNova gives no a_i"):
             build_parts(configured("participation=fednova", *words))
 
 
