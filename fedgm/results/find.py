@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 from warnings import warn
 
-from fedgm import intake
+from fedgm import intake, seals
 from fedgm.config.identity import dotted
 from fedgm.config.trust import text_of
 from fedgm.errors import FedGMError, RefusedError
@@ -32,16 +32,18 @@ def read_folder(folder: Path, all_rows: bool = False) -> Run | None:
     rows = read_rows(folder / "metrics.jsonl")
     kept = shape.facts_of(facts) | {"rounds_done": len(rows)}
     kept["status"] = status_now(folder, facts, rows)
-    return Run(kept, configuration(folder), evaluations(rows), folder, rows if all_rows else [])
+    config = {} if seals.changed(folder, facts, [seals.CONFIG]) else configuration(folder)
+    is_sealed = seals.KEY in facts
+    return Run(kept, config, evaluations(rows), folder, rows if all_rows else [], is_sealed)
 
 
 def status_now(folder: Path, facts: dict[str, Any], rows: list[Row]) -> Status:
     """The status of a summary, unless the folder shows that it is no longer true."""
     status = Status(facts["status"])
+    if not summary.is_whole(folder, facts, rows) and not is_alive(folder):  # a process writes one by one
+        return Status.DAMAGED  # its command says what is missing, and what to type
     if status == Status.RUNNING and not is_alive(folder):
         return Status.KILLED  # the same command continues it
-    if status in summary.DONE and not summary.is_whole(folder, facts, rows):
-        return Status.DAMAGED  # its command says what is missing, and what to type
     return status
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fedgm.results.run import Run
     from fedgm.screen import Screen
 
+UNSEALED, OLDER = "*", "of an older version: changes to its files do not show"
 PATH = 4096  # characters of a path: it is there to be copied
 PRUNED = (Status.FAILED, Status.KILLED, Status.STOPPED)  # paused and diverged runs are results
 
@@ -44,10 +45,15 @@ def of_runs(runs: "Sequence[Run]") -> "Table":
         )
         rounds = f"{facts['rounds_done']}/{facts['rounds']}"
         name, words = plain(facts["name"], 60), labels.label(run, keys)
-        made.add_row(name, words, str(facts["seed"]), run.status, rounds, *scores, _bytes(sizes[run.key]))
-    if metric:
-        made.caption = f"{plain(metric)}: mean of the last 10 evaluations, and the last"
+        made.add_row(name, words, str(facts["seed"]), _status(run), rounds, *scores, _bytes(sizes[run.key]))
+    notes = [f"{plain(metric)}: mean of the last 10 evaluations, and the last"] if metric else []
+    notes += [f"{UNSEALED} {OLDER}"] if not all(run.is_sealed for run in runs) else []
+    made.caption = "; ".join(notes) or None
     return made
+
+
+def _status(run: "Run") -> str:
+    return run.status if run.is_sealed else f"{run.status} {UNSEALED}"
 
 
 def size(folder: Path | None) -> int:
@@ -100,6 +106,8 @@ def show(run: "Run", console: "Screen") -> None:
     name = Text(plain(facts["name"]), "bold")
     console.print(Text.assemble(name, f": {labels.label(run, keys)}, seed {facts['seed']}"))
     console.print(f"{run.status}{reason} after {rounds}; commit {plain(facts.get('commit'))}")
+    if not run.is_sealed:
+        console.print(f"{UNSEALED} {OLDER}")
     numbers = Table(header_style="bold")
     for name in ("metric", "start", "final", "mean of last 10"):
         numbers.add_column(name, justify="left" if name == "metric" else "right")
