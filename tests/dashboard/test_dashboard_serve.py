@@ -10,6 +10,7 @@ import pytest
 from fedgm.dashboard.collect import Collector
 from fedgm.dashboard.serve import ADDRESS, PayloadSource, make_server
 from tests.dashboard.dashboard_runs import write_run
+from tests.waiting import PATIENCE
 
 
 @contextmanager
@@ -26,7 +27,7 @@ def served(path):
 
 
 def ask(port, path="/", **headers):
-    connection = HTTPConnection(ADDRESS, port, timeout=20)
+    connection = HTTPConnection(ADDRESS, port, timeout=PATIENCE)
     connection.request("GET", path, headers=headers)
     answer = connection.getresponse()
     body = answer.read()
