@@ -47,6 +47,10 @@ def become(request: dict) -> None:
         del os.environ[name]  # a service of W&B that pytest itself has started would outlive a killed run
     os.environ.update(request["env"])
     os.chdir(ROOT)
+    if odd := request.get("odd"):
+        from tests.e2e.odd_process import begin
+
+        begin(odd)
 
 
 def wait(pid: int, timeout: float) -> int | None:
