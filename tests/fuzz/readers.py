@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import fedgm
 from fedgm.commands import main
 from fedgm.errors import FedGMError
-from fedgm.results.find import below
+from fedgm.results.find import below, read_folder
 from tests.e2e.commands import run_folder, timeless
 from tests.e2e.odd_process import drop_rights, limit_memory, restore_rights
 from tests.fuzz.damage import hurt
@@ -51,7 +51,9 @@ def read_all(home: Path, folder: Path, undamaged: Path, what: str) -> None:
             model = fedgm.load_model(folder).state_dict()
         except FedGMError:
             return
-    if before and not all(torch.equal(model[name], value) for name, value in before.items()):
+    run = read_folder(folder)
+    vouched = run is not None and run.is_sealed
+    if before and vouched and not all(torch.equal(model[name], value) for name, value in before.items()):
         raise FindingError(f"{what}: load_model returns other weights")
 
 
@@ -94,7 +96,7 @@ def require_true(home: Path, undamaged: list[Path], what: str) -> None:
         shown, frame = below(home), fedgm.load_runs(home)
         true = {run.seed: run for place in undamaged for run in below(place, all_rows=True)}
     for run in shown:
-        if run.status != "finished":
+        if run.status != "finished" or not run.is_sealed:  # an older run is marked: nothing vouches for it
             continue
         right = true.get(run.seed)
         if right is None or (run.config, run.evaluations) != (right.config, right.evaluations):
@@ -102,7 +104,7 @@ def require_true(home: Path, undamaged: list[Path], what: str) -> None:
         wrong = [key for key, value in right.facts.items() if run.facts.get(key) != value]
         if wrong:
             raise FindingError(f"{what}: a run is finished with other facts: {wrong}")
-    if len(frame) and set(frame["status"]) == {"finished"}:
+    if len(frame) and set(frame["status"]) == {"finished"} and all(run.is_sealed for run in shown):
         rows = [row for seed in dict.fromkeys(frame["seed"]) for row in true[seed].rows]
         columns = [key for key in timeless(rows[:1])[0] if key.startswith(("test/", "train/", "round"))]
         if frame[columns].to_dict("records") != [{key: row[key] for key in columns} for row in rows]:
