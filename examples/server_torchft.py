@@ -38,8 +38,9 @@ def replica(number, lighthouse):
     )
     store = TCPStore(LOCAL, 0, is_master=True, wait_for_workers=False)
     manager = Manager(
-        pg=ProcessGroupGloo(timedelta(seconds=60)), load_state_dict=net.load_state_dict, state_dict=net.state_dict,
-        min_replica_size=2, use_async_quorum=False, replica_id=f"replica_{number}", rank=0, world_size=1,
+        pg=ProcessGroupGloo(timedelta(seconds=60)), load_state_dict=net.load_state_dict,
+        state_dict=net.state_dict, min_replica_size=2, use_async_quorum=False, rank=0, world_size=1,
+        replica_id=f"replica_{number}",
         store_addr=LOCAL, store_port=store.port, lighthouse_addr=lighthouse, hostname=LOCAL,
     )  # fmt: skip
     with DiLoCo(manager, [net], inner, outer, sync_every=STEPS, pin_memory=False):
