@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedgm.errors import FedGMError
@@ -30,6 +30,7 @@ def test_the_server_decodes_what_the_rule_has_sent(rule, n):
         kept = sent.kept
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=40), st.sampled_from(RULES))
 def test_it_does_so_for_any_numbers(numbers, rule):
     delta = torch.tensor(numbers, dtype=torch.float32)
