@@ -1,7 +1,7 @@
 """Alg. 4 on a real clock: a free node gets the newest model, the server steps at every m arrivals.
 
 An arrival is a file before it counts, and the file stays until no checkpoint can ask for it. Which arrivals a
-round has used stands in ``arrivals.jsonl``. So a server that was killed finds every update that it had stored,
+round has used stands in ``arrivals.jsonl``. So a server that was killed finds every update that it stored,
 and applies each once. Work that was under way is asked for again, with the newest model.
 """
 
@@ -132,7 +132,7 @@ class LiveCohort(RemoteCohort):
         why = [f"client {client}: {reason}" for client, reason in sorted(self.why.items())]
         why += [f"node {node}: {reason}" for node, reason in self.directory.refused.items()]
         raise FedGMError(
-            f"round {t}: {len(self.stored)} of {self.scheme.per_round} updates have arrived, no more can come "
+            f"round {t}: {len(self.stored)} of {self.scheme.per_round} updates have come, no more can "
             f"({'; '.join(why) or 'no node is online'}). The same command continues after round {t - 1}"
         )
 

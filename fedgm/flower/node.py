@@ -53,9 +53,20 @@ class OneClient(CohortTrainer):
 
 
 @without_treespec_warning()
-def work(parcel: bytes, words: Sequence[str], state: Path = STATE, own: Sequence[str] = ()) -> bytes:
-    """Do one order of a run that ``words`` configure; ``own`` are words of this node: where its data are."""
+def work(
+    parcel: bytes,
+    words: Sequence[str],
+    state: Path = STATE,
+    own: Sequence[str] = (),
+    client: int | None = None,
+) -> bytes:
+    """Do one order of a run that ``words`` configure; ``own`` are words of this node: where its data are.
+
+    A node that knows which ``client`` it is works for no other.
+    """
     order = Order.opened(parcel)
+    if client is not None and order.client != client:
+        raise FedGMError(f"this node is client {client}, and was asked to be client {order.client}")
     cfg = compose([*words, *own, *ALONE])
     config = require_sound(cfg)
     here = name_of(identity(cfg), config.seed)
