@@ -1,7 +1,7 @@
 """The server of a Flower app that has clients of its own: named arrays in, the next named arrays out.
 
-Parameters are stepped by the engine, float buffers averaged, counters get an integer mean, as in the loop. Its
-folder is a run folder: rows, a summary, and the state that a killed server continues from.
+Parameters are stepped by the engine, float buffers averaged, counters get an integer mean, as in the loop.
+Its folder is a run folder: rows, a summary, and the state that a killed server continues from.
 """
 
 import hashlib

@@ -20,8 +20,8 @@ from fedgm.server.engine import Engine
 class Strategy(FedAvg):
     """Flower's FedAvg with fedgm's server: Eq. 2 or another rule, by the plan of the engine.
 
-    ``per_round`` of the nodes that are online train (None: all), drawn from (seed, round) over their names and
-    keys. A round with fewer than ``min_replies`` good replies (0: all) ends the run and says why. With a
+    ``per_round`` of the nodes that are online train (None: all), drawn from (seed, round) over their names
+    and keys. A round with fewer than ``min_replies`` good replies (0: all) ends the run and says why. With a
     ``folder`` every round is stored there as that of a run, and the same folder continues:
 
         strategy = Strategy(engine, dict(net.named_parameters()), folder="outputs/deployed")

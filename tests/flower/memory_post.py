@@ -1,44 +1,63 @@
 """A post in memory: nodes of this process, which train for real when a message is pushed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fedgm.flower.node import work
 from fedgm.flower.post import Answer
 
-Node = Callable[[str, bytes], Answer]  # of a kind and a parcel; the id is filled in
+WORDS = [
+    "profile=tiny", "rounds=3", "clients.count=5", "clients.per_round=3", "local.epochs=1", "track.mode=disabled",
+    "data.train_samples=100", "data.test_samples=50", "eval.train_samples=50",
+]  # fmt: skip
+
+
+class Killed(BaseException):
+    """The end of a server that nobody catches."""
 
 
 class MemoryPost:
-    """Nodes 100, 101 ...: client i is on node 100 + i. ``faults`` replaces what a node answers."""
+    """Node 100 + i is client i. What it does is decided by the maps below, each by client."""
 
-    def __init__(self, words, state: Path, clients: int, named: bool = False) -> None:
-        self.words, self.state, self.named = words, state, named
+    def __init__(self, words: Sequence[str], state: Path, clients: int = 5, named: bool = False) -> None:
+        self.words, self.state, self.named = list(words), state, named
         self.online = {100 + client: client for client in range(clients)}
-        self.faults: dict[int, Callable[[bytes], Answer | bytes]] = {}  # by client
-        self.answers: dict[str, Answer] = {}
+        self.faults: dict[int, Callable[[bytes], bytes | Answer]] = {}  # instead of what it trained
+        self.slow: dict[int, int] = {}  # looks until its answer is there
+        self.mute: set[int] = set()  # never answers
+        self.kill_at: int | None = None  # the look at which the server dies
         self.pushed: list[tuple[str, int]] = []  # kind and client
-        self.sizes: list[int] = []  # bytes of what came back
-        self.count = 0
+        self.sizes: list[int] = []  # bytes of what was trained
+        self.looks = 0
+        self._answers: dict[str, tuple[int, Answer]] = {}  # with the look from which on it is there
 
     def nodes(self):
         return {node: f"client-{client}" if self.named else "" for node, client in self.online.items()}
 
     def push(self, node, kind, parcel, ttl):
-        self.count += 1
-        name, client = f"m{self.count}", self.online[node]
+        client, name = self.online[node], f"message {len(self.pushed)}"
         self.pushed.append((kind, client))
-        self.answers[name] = self._answer(kind, client, parcel)._replace(id=name)
+        if client in self.mute and kind == "train":
+            return name
+        answer = self._answer(kind, client, parcel)._replace(id=name)
+        self._answers[name] = self.looks + self.slow.get(client, 0), answer
         return name
+
+    def pull(self, ids):
+        self.looks += 1
+        if self.looks == self.kill_at:
+            raise Killed
+        there = [name for name in ids if name in self._answers and self._answers[name][0] <= self.looks]
+        return [self._answers.pop(name)[1] for name in there]
+
+    def trained(self):
+        """Clients that were asked to train, in order."""
+        return [client for kind, client in self.pushed if kind == "train"]
 
     def _answer(self, kind, client, parcel):
         if kind == "query":
             return Answer("", str(client).encode())
-        came = work(parcel, self.words, self.state / str(client))
+        came = work(parcel, self.words, self.state / str(client), client=client)
         self.sizes.append(len(came))
-        if client in self.faults:
-            came = self.faults[client](came)
+        came = self.faults.get(client, bytes)(came)
         return came if isinstance(came, Answer) else Answer("", came)
-
-    def pull(self, ids):
-        return [self.answers.pop(name) for name in list(ids) if name in self.answers]
