@@ -32,6 +32,7 @@ class Loopback:
     tls: bool
     keeper: "subprocess.Popen[str]"
     port: int = 0
+    words: dict[int, str] = field(default_factory=dict[int, str])  # of single nodes
     starts: dict[str, int] = field(default_factory=dict[str, int])  # of each node
     codes: dict[str, int | None] = field(default_factory=dict[str, int | None])
     pids: dict[str, int] = field(default_factory=dict[str, int])
@@ -96,7 +97,8 @@ class Loopback:
         self.starts[name] = self.starts.get(name, 0) + 1
         words = ["flower-supernode", "--superlink", f"{HOST}:{self.port}", "--host", HOST]
         words += ["--port", str(free_port())]
-        words += ["--node-config", f"partition-id={number} state={json.dumps(str(state))}"]
+        config = {"partition-id": number, "state": str(state), "words": self.words.get(number, "")}
+        words += ["--node-config", " ".join(f"{key}={json.dumps(value)}" for key, value in config.items())]
         if self.tls:
             keys = self._keys()
             words += ["--root-certificates", str(keys / "ca.crt")]

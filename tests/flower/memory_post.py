@@ -3,12 +3,13 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from fedgm.errors import FedGMError
 from fedgm.flower.node import work
 from fedgm.flower.post import Answer
 
 WORDS = [
-    "profile=tiny", "rounds=3", "clients.count=5", "clients.per_round=3", "local.epochs=1", "track.mode=disabled",
-    "data.train_samples=100", "data.test_samples=50", "eval.train_samples=50",
+    "profile=tiny", "rounds=3", "clients.count=5", "clients.per_round=3", "local.epochs=1",
+    "data.train_samples=100", "data.test_samples=50", "eval.train_samples=50", "track.mode=disabled",
 ]  # fmt: skip
 
 
@@ -57,7 +58,10 @@ class MemoryPost:
     def _answer(self, kind, client, parcel):
         if kind == "query":
             return Answer("", str(client).encode())
-        came = work(parcel, self.words, self.state / str(client), client=client)
+        try:
+            came = work(parcel, self.words, self.state / str(client), client=client)
+        except FedGMError as error:  # as a ClientApp that raises
+            return Answer("", error=str(error))
         self.sizes.append(len(came))
         came = self.faults.get(client, bytes)(came)
         return came if isinstance(came, Answer) else Answer("", came)

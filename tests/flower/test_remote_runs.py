@@ -162,7 +162,7 @@ def test_two_nodes_that_are_the_same_client_are_refused(tmp_path):
 def test_a_node_with_another_configuration_refuses(tmp_path):
     post = memory(tmp_path)
     post.words.append("local.lr=0.5")
-    with pytest.raises(FedGMError, match="the server runs .*, but this node's configuration is"):
+    with pytest.raises(FedGMError, match=r"the server runs .*, but this node's configuration is"):
         served(post, tmp_path)
 
 
