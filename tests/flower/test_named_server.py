@@ -86,7 +86,7 @@ def test_momentum_is_on_parameters_and_variances_stay_positive():
         assert arrays["1.running_var"].min() > 0
     # Momentum on the variances, as Flower's own FedAvgM has it, makes them negative.
     var, d = start()["1.running_var"], torch.zeros(8)
-    for t in range(1, ROUNDS + 1):
+    for _ in range(1, ROUNDS + 1):
         D = var - torch.stack([var * (0.05 + 0.1 * torch.rand(8)) for _ in range(3)]).mean(0)
         d = b * d + D
         var = var - d
