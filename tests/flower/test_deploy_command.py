@@ -20,8 +20,10 @@ def test_new_writes_an_app_and_replaces_nothing(tmp_path):
         str(p.relative_to(tmp_path / "app")) for p in (tmp_path / "app").rglob("*") if p.is_file()
     )
     assert written == [
-        "certificates.py", "fedgm_app/__init__.py", "fedgm_app/client.py", "fedgm_app/server.py", "pyproject.toml",
-    ]  # fmt: skip
+        "certificates.py",
+        *(f"fedgm_app/{name}.py" for name in ("__init__", "client", "server")),
+        "pyproject.toml",
+    ]
     app = tomllib.loads((tmp_path / "app" / "pyproject.toml").read_text())["tool"]["flwr"]["app"]
     assert app["components"] == {"serverapp": "fedgm_app.server:app", "clientapp": "fedgm_app.client:app"}
     assert set(app["config"]) == {"words", "wait", "timeout", "min-replies", "log"}

@@ -1,4 +1,4 @@
-"""Strategy beside Flower's own FedAvg and FedAvgM on the same messages, and Flower's types around a parcel."""
+"""Strategy beside Flower's own FedAvg and FedAvgM, on the same messages; parcels in Flower's types."""
 
 import pytest
 import torch
