@@ -35,9 +35,9 @@ Rates = dict[str, list[float]]
 class Interleave(pl.Callback):
     """After each of our rounds, the same cohort in a bare loop."""
 
-    def __init__(self, found: Work, workers: int) -> None:
-        self.found, self.workers = found, workers
-        self.net = found.model().to(memory_format=torch.channels_last)
+    def __init__(self, workload: Work, workers: int) -> None:
+        self.workload, self.workers = workload, workers
+        self.net = workload.model().to(memory_format=torch.channels_last)
         self.rates: Rates = {"ours": [], "bare": []}
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -46,21 +46,21 @@ class Interleave(pl.Callback):
         t = int(loop.row["round"] or 0)
         cohort = [task.client for task in loop.participation.tasks(t)]
         if self.workers == 1:
-            samples, seconds = bare_round(self.net, self.found, cohort, np.random.default_rng(t))
+            samples, seconds = bare_round(self.net, self.workload, cohort, np.random.default_rng(t))
             self.rates["bare"].append(samples / seconds)
         elif trainer.is_global_zero:
-            self.rates["bare"].append(_two_bare(self.net, self.found, cohort, t))
+            self.rates["bare"].append(_two_bare(self.net, self.workload, cohort, t))
         trainer.strategy.barrier()
         self.rates["ours"].append(float(loop.row["samples_per_s"] or 0))
 
 
-def _two_bare(net: torch.nn.Module, found: Work, cohort: list[int], t: int) -> float:
+def _two_bare(net: torch.nn.Module, workload: Work, cohort: list[int], t: int) -> float:
     """Two forked processes with the clients dealt out in turn; the slower one decides."""
     context = get_context("fork")
     results = context.Queue()
 
     def work(part: list[int]) -> None:
-        results.put(bare_round(net, found, part, np.random.default_rng(t))[0])
+        results.put(bare_round(net, workload, part, np.random.default_rng(t))[0])
 
     started = time.perf_counter()
     processes = [context.Process(target=work, args=(cohort[i::2],)) for i in range(2)]
@@ -75,10 +75,10 @@ def _two_bare(net: torch.nn.Module, found: Work, cohort: list[int], t: int) -> f
 def measure(name: str, rounds: int, workers: int) -> Rates:
     """Samples per second of each round, ours and bare."""
     torch.set_num_threads(1)
-    found = work(name)
-    fed, module = found.data, found.module(LR)
+    workload = work(name)
+    fed, module = workload.data, workload.module(LR)
     rule = GeneralMomentum(1.0, 0.9, 0.9)
-    interleave = Interleave(found, workers)
+    interleave = Interleave(workload, workers)
     trainer = pl.Trainer(
         accelerator="cpu", devices=workers, strategy=FederatedDDP() if workers > 1 else "auto",
         max_epochs=rounds, callbacks=[FedGM(rule, Constant().plan(rounds, rule)), interleave],
@@ -86,10 +86,10 @@ def measure(name: str, rounds: int, workers: int) -> Rates:
         num_sanity_val_steps=0, use_distributed_sampler=False,
     )  # fmt: skip
     settings = RoundSettings(rounds, seed=0, eval_every=rounds)
-    scheme = ideal(fed.count, found.per_round, found.amount, seed=0)
+    scheme = ideal(fed.count, workload.per_round, workload.amount, seed=0)
     trainer.fit_loop = FederatedLoop(trainer, fed, scheme, settings)
     shares = [WorkerShare(trainer, part, split) for split, part in fed.evaluations().items()]
-    trainer.fit(module, train_dataloaders=range(found.per_round), val_dataloaders=shares)
+    trainer.fit(module, train_dataloaders=range(workload.per_round), val_dataloaders=shares)
     return interleave.rates
 
 

@@ -42,12 +42,12 @@ def command(variant: str, name: str, path: str, rounds: int) -> list[str]:
     flower, pfl = (os.environ.get(key, f".venv-{key.lower()}") for key in ("FLOWER", "PFL"))
     told = [path, str(rounds)]
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    own = [sys.executable, "-m", "benchmarks.own_rounds", name, str(rounds)]
+    ours = [sys.executable, "-m", "benchmarks.own_rounds", name, str(rounds)]
     return {
         "bare": [sys.executable, "-m", "benchmarks.peers.bare", *told],
         "loader": [sys.executable, "-m", "benchmarks.peers.loader", *told],
-        "ours, 1 worker": [*own, "1"],
-        "ours, 2 workers": [*own, "2"],
+        "ours, 1 worker": [*ours, "1"],
+        "ours, 2 workers": [*ours, "2"],
         "Flower": [f"{flower}/bin/python", "-m", "benchmarks.peers.flower", *told],
         "pfl": [f"{pfl}/bin/python", *torchrun, "-m", "benchmarks.peers.pfl_research", *told],
     }[variant]
@@ -55,16 +55,16 @@ def command(variant: str, name: str, path: str, rounds: int) -> list[str]:
 
 def prepare(name: str, rounds: int, path: Path) -> None:
     """The images, the split and the cohorts of our own loop, for the others."""
-    found = work(name)
-    parts = [found.data.partition.indices(client) for client in range(found.data.count)]
+    workload = work(name)
+    parts = [workload.data.partition.indices(client) for client in range(workload.data.count)]
     arrays = {
-        "images": found.data.images.train_images.numpy(),
-        "labels": found.data.images.train_labels.numpy(),
+        "images": workload.data.images.train_images.numpy(),
+        "labels": workload.data.images.train_labels.numpy(),
         "order": np.concatenate(parts),
         "ends": np.cumsum([len(part) for part in parts]),
-        "cohorts": np.array([found.cohort(t) for t in range(1, rounds + 1)]),
+        "cohorts": np.array([workload.cohort(t) for t in range(1, rounds + 1)]),
     }
-    write(path, arrays, {"name": name, "epochs": found.amount, "batch": found.batch, "lr": LR})
+    write(path, arrays, {"name": name, "epochs": workload.amount, "batch": workload.batch, "lr": LR})
 
 
 def turn(words: list[str], rounds: int) -> dict[str, float]:
@@ -121,15 +121,15 @@ def killed(*pids: int) -> None:
 def sit(name: str, rounds: int, repeats: int) -> dict[str, Any]:
     """Turns of all variants, one after another, again and again."""
     stamp, what = taken(), work(name).words
-    found: dict[str, list[dict[str, float]]] = {variant: [] for variant in VARIANTS}
+    turns: dict[str, list[dict[str, float]]] = {variant: [] for variant in VARIANTS}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "work.npz"
         prepare(name, rounds, path)
         for _ in range(repeats):
             for variant in VARIANTS:
-                found[variant].append(turn(command(variant, name, str(path), rounds), rounds))
-                print(name, variant, {k: round(v, 3) for k, v in found[variant][-1].items()}, flush=True)
-    results = {v: {c: [one[c] for one in turns] for c in COLUMNS} for v, turns in found.items()}
+                turns[variant].append(turn(command(variant, name, str(path), rounds), rounds))
+                print(name, variant, {k: round(v, 3) for k, v in turns[variant][-1].items()}, flush=True)
+    results = {v: {c: [one[c] for one in told] for c in COLUMNS} for v, told in turns.items()}
     return {"taken": stamp, "work": f"{what}, {repeats} turns of {rounds} rounds", "variants": results}
 
 
@@ -140,26 +140,26 @@ def table(results: dict[str, Any]) -> str:
         "start to first round, s",
     )  # fmt: skip
     lines: list[list[str]] = []
-    for name, found in results.items():
-        own = statistics.median(found["variants"]["ours, 2 workers"]["per_second"])
-        for variant, v in found["variants"].items():
-            ratio = f"{own / statistics.median(v['per_second']):.2f}"
+    for name, result in results.items():
+        rate = statistics.median(result["variants"]["ours, 2 workers"]["per_second"])
+        for variant, v in result["variants"].items():
+            ratio = f"{rate / statistics.median(v['per_second']):.2f}"
             memory, first = spread(v["pss"]), spread(v["first"], 1)
             lines.append([name, variant, spread(v["per_second"]), ratio, memory, first])
     return rows(head, lines)
 
 
-def fixed(found: dict[str, Any]) -> str:
+def fixed(result: dict[str, Any]) -> str:
     """What a round of five tiny clients takes in each variant."""
-    lines = [[name, spread([1e3 * x for x in v["round"]], 1)] for name, v in found["variants"].items()]
+    lines = [[name, spread([1e3 * x for x in v["round"]], 1)] for name, v in result["variants"].items()]
     return "\n" + rows(("variant", "a round of 5 tiny clients, ms"), lines)
 
 
 def page(results: dict[str, Any]) -> str:
     """Both tables, and when each work was measured."""
-    text = table({name: found for name, found in results.items() if name != "tiny"})
+    text = table({name: result for name, result in results.items() if name != "tiny"})
     text += fixed(results["tiny"]) if "tiny" in results else ""
-    notes = [f"- {name}: {found['work']}; {when(found['taken'])}\n" for name, found in results.items()]
+    notes = [f"- {name}: {result['work']}; {when(result['taken'])}\n" for name, result in results.items()]
     return text + "\n" + "".join(notes)
 
 

@@ -48,9 +48,9 @@ def _faults() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
-def answer(**found: Any) -> None:
+def answer(**fields: Any) -> None:
     """Tell the sitting."""
-    print(json.dumps(found), flush=True)
+    print(json.dumps(fields), flush=True)
 
 
 def asked() -> None:
@@ -82,7 +82,7 @@ class OnRequest(pl.Callback):
         self.clock = Clock()
 
 
-def fit(found: Work, workers: int, rounds: int, callback: pl.Callback) -> None:
+def fit(workload: Work, workers: int, rounds: int, callback: pl.Callback) -> None:
     """Our loop, as a run builds it."""
     rule = GeneralMomentum(1.0, 0.9, 0.9)
     trainer = pl.Trainer(
@@ -91,25 +91,25 @@ def fit(found: Work, workers: int, rounds: int, callback: pl.Callback) -> None:
         logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
         num_sanity_val_steps=0, use_distributed_sampler=False,
     )  # fmt: skip
-    settings = RoundSettings(rounds, seed=0, unit=found.unit, eval_every=rounds)
-    scheme = ideal(found.data.count, found.per_round, found.amount, seed=0)
-    trainer.fit_loop = FederatedLoop(trainer, found.data, scheme, settings)
+    settings = RoundSettings(rounds, seed=0, unit=workload.unit, eval_every=rounds)
+    scheme = ideal(workload.data.count, workload.per_round, workload.amount, seed=0)
+    trainer.fit_loop = FederatedLoop(trainer, workload.data, scheme, settings)
     with kept():
-        trainer.fit(found.module(LR))
+        trainer.fit(workload.module(LR))
 
 
-def by_hand(found: Work, variant: str) -> None:
+def by_hand(workload: Work, variant: str) -> None:
     """Rounds of a hand-written loop, one a request."""
-    layout = variant == "tricks" and found.channels_last
+    layout = variant == "tricks" and workload.channels_last
     run = loader_round if variant == "loader" else bare_round
-    net = found.model()
+    net = workload.model()
     if layout:
         net = net.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     with kept() if variant == "tricks" else nullcontext():
         for t in range(1, ROUNDS + 1):
             asked()
             clock = Clock()
-            samples, _ = run(net, found, found.cohort(t), np.random.default_rng(t), layout)
+            samples, _ = run(net, workload, workload.cohort(t), np.random.default_rng(t), layout)
             wall, cpu, faults = clock.used()
             answer(samples=samples, wall=wall, cpu=cpu, faults=faults)
 
@@ -117,11 +117,11 @@ def by_hand(found: Work, variant: str) -> None:
 def main() -> None:
     name, variant = sys.argv[1:]
     torch.set_num_threads(1)
-    found = work(name)
+    workload = work(name)
     if variant in OURS:
-        fit(found, OURS[variant], ROUNDS, OnRequest())
+        fit(workload, OURS[variant], ROUNDS, OnRequest())
     else:
-        by_hand(found, variant)
+        by_hand(workload, variant)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def cost(point: Point) -> Cost:
     sizes: list[int] = []
     leaves = [m for m in net.modules() if not list(m.children())]
     for leaf in leaves:
-        leaf.register_forward_hook(lambda module, given, found: sizes.append(found.numel()))
+        leaf.register_forward_hook(lambda module, given, output: sizes.append(output.numel()))
     with FlopCounterMode(display=False) as counter:
         F.cross_entropy(net(x), y).backward()
     return Cost(len(leaves), counter.get_total_flops(), sum(sizes))
@@ -70,12 +70,12 @@ def seconds(point: Point) -> float:
         optimizer.step()
 
     step()
-    found: list[float] = []
-    while sum(found) < SECONDS or len(found) < 5:
+    seconds: list[float] = []
+    while sum(seconds) < SECONDS or len(seconds) < 5:
         started = time.process_time()
         step()
-        found.append(time.process_time() - started)
-    return statistics.median(found)
+        seconds.append(time.process_time() - started)
+    return statistics.median(seconds)
 
 
 def fit(costs: Sequence[tuple[float, ...]], times: list[float]) -> np.ndarray:
@@ -87,9 +87,9 @@ def fit(costs: Sequence[tuple[float, ...]], times: list[float]) -> np.ndarray:
         if (solution >= 0).all():
             break
         active.pop(int(solution.argmin()))
-    found = np.zeros(a.shape[1])
-    found[active] = solution
-    return found
+    whole = np.zeros(a.shape[1])
+    whole[active] = solution
+    return whole
 
 
 def steps_fitted() -> tuple[np.ndarray, dict[Point, float]]:

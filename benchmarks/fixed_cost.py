@@ -74,13 +74,13 @@ def apart(clients: int, sync: str, rounds: int) -> Turn:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def summed(found: dict[tuple[int, str], list[Turn]]) -> list[dict[str, Any]]:
+def summed(turns_by_case: dict[tuple[int, str], list[Turn]]) -> list[dict[str, Any]]:
     """Medians over all rounds of a case, and of the memory over its turns."""
     lines: list[dict[str, Any]] = []
-    for (clients, sync), turns in found.items():
-        own: dict[str, Any] = {"clients": clients, "sync": sync}
-        own |= {k: 1e3 * statistics.median(x for turn in turns for x in turn[k]) for k in ("cpu", "wall")}
-        lines.append(own | {"pss": statistics.median(turn["pss"] for turn in turns)})
+    for (clients, sync), turns in turns_by_case.items():
+        line: dict[str, Any] = {"clients": clients, "sync": sync}
+        line |= {k: 1e3 * statistics.median(x for turn in turns for x in turn[k]) for k in ("cpu", "wall")}
+        lines.append(line | {"pss": statistics.median(turn["pss"] for turn in turns)})
     return lines
 
 
@@ -105,11 +105,11 @@ def main() -> None:
         print(json.dumps(run(int(given.case[0]), given.case[1], given.rounds)))
         return
     stamp = taken()
-    found: dict[tuple[int, str], list[Turn]] = {case: [] for case in CASES}
+    turns: dict[tuple[int, str], list[Turn]] = {case: [] for case in CASES}
     for _ in range(given.repeats):
         for case in CASES:
-            found[case].append(apart(*case, given.rounds))
-    lines = summed(found)
+            turns[case].append(apart(*case, given.rounds))
+    lines = summed(turns)
     print(table(lines))
     if given.page:
         show("fixed", {"taken": stamp, "cases": lines}, table(lines))

@@ -42,11 +42,11 @@ def replay(runs: Mapping[int, Run], halving: Halving, metric: str) -> Replay:
         alive, before = halving.survivors(scores, higher=True), until
     spent += sum(_done(runs[point]) - min(before, _done(runs[point])) for point in alive)
     finals = {p: run.score(metric) for p, run in runs.items() if run.status == Status.FINISHED}
-    known = {point: score for point, score in finals.items() if score is not None}
-    winner = max(known, key=lambda point: (known[point], -point))
-    chosen = max((p for p in alive if p in known), key=lambda point: (known[point], -point))
+    scores = {point: score for point, score in finals.items() if score is not None}
+    winner = max(scores, key=lambda point: (scores[point], -point))
+    chosen = max((p for p in alive if p in scores), key=lambda point: (scores[point], -point))
     total = sum(map(_done, runs.values()))
-    regret = 100 * (known[winner] - known[chosen])
+    regret = 100 * (scores[winner] - scores[chosen])
     return Replay(len(runs), regret, spent / total, _name(runs[chosen]), _name(runs[winner]))
 
 
@@ -70,16 +70,16 @@ def draw(runs: Mapping[int, Run], halving: Halving, metric: str, path: Path) -> 
     early = {point: score_at(run, metric, until) for point, run in runs.items()}
     kept = set(halving.survivors(early, higher=True))
     both = {point: (early[point], run.score(metric)) for point, run in runs.items()}
-    known = {point: (100 * a, 100 * b) for point, (a, b) in both.items() if a is not None and b is not None}
-    best = max(known, key=lambda point: known[point][1])
+    places = {point: (100 * a, 100 * b) for point, (a, b) in both.items() if a is not None and b is not None}
+    best = max(places, key=lambda point: places[point][1])
     figure = sheet(5.6, 3.9)
     axes = figure.add_subplot()
     for inside, fill, edge in ((True, BLUE, BLUE), (False, "white", MUTED)):
-        xy = [known[point] for point in known if (point in kept) == inside]
+        xy = [places[point] for point in places if (point in kept) == inside]
         axes.plot([x for x, _ in xy], [y for _, y in xy], "o", ms=4, mfc=fill, mec=edge)
     axes.annotate(
         f"winner: {_name(runs[best])}",
-        known[best],
+        places[best],
         (0, 7),
         textcoords="offset points",
         fontsize=8,
@@ -89,7 +89,7 @@ def draw(runs: Mapping[int, Run], halving: Halving, metric: str, path: Path) -> 
     axes.set_ylabel("mean of the last 10 evaluations, %", fontsize=9, color=INK)
     plain(axes)
     caption = (
-        f"{len(known)} points of seed 0. Filled: go on after round {until}, the best third. Rings: stopped."
+        f"{len(places)} points of seed 0. Filled: go on after round {until}, the best third. Rings: stopped."
     )
     write_text(figure, "What the first rung says of the end", [caption])
     save(figure, path)
@@ -103,10 +103,10 @@ def main(words: list[str] | None = None) -> None:
     halving, metric, runs = Halving(3, min_iter=3), "test/acc", dict[int, Run]()
     for path in given.paths:
         runs = numbered(run for run in archive.read(Path(path)) if run.facts["seed"] == 0)
-        found = replay(runs, halving, metric)
+        outcome = replay(runs, halving, metric)
         print(
-            f"{Path(path).stem}: {found.runs} runs, regret {found.regret:.2f} points, "
-            f"{100 * found.share:.0f} % of the rounds; chose {found.chosen}; best {found.winner}"
+            f"{Path(path).stem}: {outcome.runs} runs, regret {outcome.regret:.2f} points, "
+            f"{100 * outcome.share:.0f} % of the rounds; chose {outcome.chosen}; best {outcome.winner}"
         )
     if given.picture:
         draw(runs, halving, metric, given.picture)

@@ -70,9 +70,9 @@ def fitted() -> np.ndarray:
 
 
 def main() -> None:
-    found = fitted()
-    each, once = 1e9 * found[1], 1e9 * found[2]
-    print(f"{1e3 * found[0]:.1f} ms, {each:.2f} ns a weight and client, {once:.2f} ns a weight")
+    coefficients = fitted()
+    each, once = 1e9 * coefficients[1], 1e9 * coefficients[2]
+    print(f"{1e3 * coefficients[0]:.1f} ms, {each:.2f} ns a weight and client, {once:.2f} ns a weight")
 
 
 if __name__ == "__main__":

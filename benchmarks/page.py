@@ -36,8 +36,8 @@ def _git(*words: str) -> str:
 
 def when(stamp: dict[str, Any]) -> str:
     """The stamp as words; what an old result does not know is left out."""
-    known = {"commit": "commit {}", "date": "{}", "load": "load at start {}"}
-    return ", ".join(text.format(stamp[key]) for key, text in known.items() if stamp.get(key) is not None)
+    formats = {"commit": "commit {}", "date": "{}", "load": "load at start {}"}
+    return ", ".join(text.format(stamp[key]) for key, text in formats.items() if stamp.get(key) is not None)
 
 
 def path(name: str) -> Path:
@@ -45,9 +45,9 @@ def path(name: str) -> Path:
     return RESULTS / f"benchmarks_{name}.json"
 
 
-def keep(name: str, found: dict[str, Any]) -> None:
+def keep(name: str, result: dict[str, Any]) -> None:
     """As JSON."""
-    path(name).write_text(json.dumps(found, indent=1) + "\n")
+    path(name).write_text(json.dumps(result, indent=1) + "\n")
 
 
 def kept(name: str) -> dict[str, Any]:
@@ -55,10 +55,10 @@ def kept(name: str) -> dict[str, Any]:
     return json.loads(path(name).read_text()) if path(name).exists() else {}
 
 
-def show(name: str, found: dict[str, Any], table: str, page: Path = PAGE) -> None:
+def show(name: str, result: dict[str, Any], table: str, page: Path = PAGE) -> None:
     """Keep the result and put its table, and when it was taken, onto the page."""
-    keep(name, found)
-    put(name, f"{table}\nTaken at {when(found['taken'])}.\n", page)
+    keep(name, result)
+    put(name, f"{table}\nTaken at {when(result['taken'])}.\n", page)
 
 
 def rows(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

@@ -5,14 +5,14 @@ from pathlib import Path
 
 def descendants(pid: int) -> list[int]:
     """A process, its children, their children and so on, whichever thread started them."""
-    found = [pid]
-    for parent in found:  # grows while it is read
+    pids = [pid]
+    for parent in pids:  # grows while it is read
         for children in Path(f"/proc/{parent}/task").glob("*/children"):
             try:
-                found += [int(child) for child in children.read_text().split()]
+                pids += [int(child) for child in children.read_text().split()]
             except OSError:  # it has just ended
                 continue
-    return found
+    return pids
 
 
 def pss(pid: int) -> float:

@@ -87,8 +87,8 @@ def record(command: str, home: Path) -> dict[str, object]:
 
 def differences(before: dict, now: dict) -> list[str]:
     """Everything that is not as it was; columns that were added are no difference."""
-    found = [key for key in ("model",) if before[key] != now[key]]
-    return found + [key for key, value in before["columns"].items() if now["columns"].get(key) != value]
+    keys = [key for key in ("model",) if before[key] != now[key]]
+    return keys + [key for key, value in before["columns"].items() if now["columns"].get(key) != value]
 
 
 def main() -> None:
@@ -97,18 +97,18 @@ def main() -> None:
     parser.add_argument("--against", type=Path)
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    found = {}
+    records = {}
     for command in COMMANDS:
         with tempfile.TemporaryDirectory() as home:
-            found[command] = record(command, Path(home))
+            records[command] = record(command, Path(home))
     if asked.write:
-        asked.write.write_text(json.dumps(found, indent=1))
+        asked.write.write_text(json.dumps(records, indent=1))
     if asked.against:
         before = json.loads(asked.against.read_text())
-        changed = {c: moved for c in COMMANDS if (moved := differences(before[c], found[c]))}
+        changed = {c: moved for c in COMMANDS if (moved := differences(before[c], records[c]))}
         for command, moved in changed.items():
             print(f"differs  {command}: {', '.join(moved)}")
-        added = sorted({k for c in COMMANDS for k in set(found[c]["columns"]) - set(before[c]["columns"])})
+        added = sorted({k for c in COMMANDS for k in set(records[c]["columns"]) - set(before[c]["columns"])})
         print(f"{len(COMMANDS) - len(changed)} of {len(COMMANDS)} commands equal; columns added: {added}")
         raise SystemExit(bool(changed))
 

@@ -102,8 +102,8 @@ def table(parts: dict[str, float], whole: float) -> str:
 
 def server(parts: dict[str, float], whole: float) -> tuple[str, str]:
     """Reduction, server step, rows and checkpoint: what is measured besides the clients."""
-    own = sum(parts[name] for name in PARTS)
-    return f"{1e3 * own:.2f}", f"{100 * own / whole:.2f} %"
+    server = sum(parts[name] for name in PARTS)
+    return f"{1e3 * server:.2f}", f"{100 * server / whole:.2f} %"
 
 
 def main() -> None:
@@ -113,8 +113,8 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="keep the results, and put them on the page")
     given = parser.parse_args()
     stamp = taken()
-    found = measure(given.rounds, given.sync)
-    middle = {name: statistics.median(one[name] for one in found) for name in (*PARTS, CLIENTS, "round")}
+    rounds = measure(given.rounds, given.sync)
+    middle = {name: statistics.median(one[name] for one in rounds) for name in (*PARTS, CLIENTS, "round")}
     whole = middle.pop("round")
     print(table(middle, whole))
     if given.page:

@@ -40,8 +40,8 @@ def table(times: dict[int, list[float]], rounds: int) -> str:
     one = statistics.median(times[1])
     head = (f"`fedgm sweep` of 8 runs of {rounds} rounds", "seconds", "against one after another")
     lines = [
-        [f"--workers {workers}", spread(found, 1), f"{one / statistics.median(found):.2f}"]
-        for workers, found in times.items()
+        [f"--workers {workers}", spread(seconds_each, 1), f"{one / statistics.median(seconds_each):.2f}"]
+        for workers, seconds_each in times.items()
     ]
     return rows(head, lines)
 
@@ -55,13 +55,13 @@ def main() -> None:
     stamp = taken()
     times: dict[int, list[float]] = {1: [], 2: []}
     for _ in range(given.repeats):
-        for workers, found in times.items():
-            found.append(seconds(workers, given.rounds))
-            print(f"{workers} workers: {found[-1]:.1f} s", flush=True)
+        for workers, seconds_each in times.items():
+            seconds_each.append(seconds(workers, given.rounds))
+            print(f"{workers} workers: {seconds_each[-1]:.1f} s", flush=True)
     print(table(times, given.rounds))
     if given.page:
-        found = {"taken": stamp, "rounds": given.rounds, "seconds": times}
-        show("sweep", found, table(times, given.rounds))
+        result = {"taken": stamp, "rounds": given.rounds, "seconds": times}
+        show("sweep", result, table(times, given.rounds))
 
 
 if __name__ == "__main__":

@@ -57,13 +57,13 @@ def sit(name: str, repeats: int) -> dict[str, Any]:
     variants = [v for v in VARIANTS if name not in ONE_CLIENT or v in ("bare", "tricks", "ours")]
     repeats, warm = (min(repeats, LONG[name]), 0) if name in LONG else (repeats, 1)
     processes = {variant: Process(name, variant) for variant in variants}
-    found: dict[str, list[dict[str, float]]] = {variant: [] for variant in variants}
+    turns: dict[str, list[dict[str, float]]] = {variant: [] for variant in variants}
     try:
         for repeat in range(repeats + warm):
             for variant, process in processes.items():
                 told = process.round()
                 if repeat >= warm:
-                    found[variant].append(told)
+                    turns[variant].append(told)
     finally:
         for process in processes.values():
             process.close()
@@ -74,7 +74,7 @@ def sit(name: str, repeats: int) -> dict[str, Any]:
             "faults": statistics.median(r["faults"] / r["samples"] for r in told),
             "pss": processes[variant].pss,
         }
-        for variant, told in found.items()
+        for variant, told in turns.items()
     }
     return {"taken": stamp, "work": f"{what}, {repeats} rounds of each", "variants": results}
 
@@ -86,9 +86,9 @@ def table(results: dict[str, Any]) -> str:
         "PSS, MB",
     )  # fmt: skip
     lines: list[list[str]] = []
-    for name, found in results.items():
-        base = statistics.median(found["variants"]["bare"]["per_cpu"])
-        for variant, v in found["variants"].items():
+    for name, result in results.items():
+        base = statistics.median(result["variants"]["bare"]["per_cpu"])
+        for variant, v in result["variants"].items():
             ratio = f"{statistics.median(v['per_cpu']) / base:.2f}"
             ends = [f"{v['faults']:,.1f}", f"{v['pss']:,.0f}"]
             lines.append([name, variant, spread(v["per_cpu"]), ratio, spread(v["per_second"]), *ends])
@@ -98,7 +98,7 @@ def table(results: dict[str, Any]) -> str:
 def notes(results: dict[str, Any]) -> str:
     """What each work was, and when it was measured."""
     return "\n" + "".join(
-        f"- {name}: {found['work']}; {when(found['taken'])}\n" for name, found in results.items()
+        f"- {name}: {result['work']}; {when(result['taken'])}\n" for name, result in results.items()
     )
 
 
@@ -110,8 +110,8 @@ def chart(results: dict[str, Any], path: Path) -> None:
     figure = Figure(figsize=(8, 3.6), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    shown = {name: found["variants"] for name, found in results.items()}
-    names = [name for name in VARIANTS if any(name in found for found in shown.values())]
+    shown = {name: result["variants"] for name, result in results.items()}
+    names = [name for name in VARIANTS if any(name in variants for variants in shown.values())]
     for place, name in enumerate(names):
         works = [one for one in shown if name in shown[one]]
         base = [statistics.median(shown[one]["bare"]["per_cpu"]) for one in works]

@@ -55,9 +55,9 @@ def help_text() -> float:
     return time.perf_counter() - started
 
 
-def table(found: dict[str, list[float]]) -> str:
+def table(seconds_by_start: dict[str, list[float]]) -> str:
     """Medians and ranges."""
-    lines = [[name, spread(seconds, 2)] for name, seconds in found.items()]
+    lines = [[name, spread(seconds, 2)] for name, seconds in seconds_by_start.items()]
     return rows(("from its start to", "seconds"), lines)
 
 
@@ -67,17 +67,17 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="keep the results, and put them on the page")
     given = parser.parse_args()
     stamp = taken()
-    found: dict[str, list[float]] = {OURS: [], FLOWER: [], HELP: []}
+    seconds_by_start: dict[str, list[float]] = {OURS: [], FLOWER: [], HELP: []}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "work.npz"
         prepare("W2", 2, path)
         for _ in range(given.repeats):
-            found[OURS].append(ours())
-            found[FLOWER].append(turn(command("Flower", "W2", str(path), 2), 2)["first"])
-            found[HELP].append(help_text())
-    print(table(found))
+            seconds_by_start[OURS].append(ours())
+            seconds_by_start[FLOWER].append(turn(command("Flower", "W2", str(path), 2), 2)["first"])
+            seconds_by_start[HELP].append(help_text())
+    print(table(seconds_by_start))
     if given.page:
-        show("start", {"taken": stamp, "seconds": found}, table(found))
+        show("start", {"taken": stamp, "seconds": seconds_by_start}, table(seconds_by_start))
 
 
 if __name__ == "__main__":

@@ -54,20 +54,20 @@ def exactly(value: float) -> Range:
     return value, value, value
 
 
-def within(found: dict[str, Any], name: str, measure: Callable[[dict[str, Any]], Range]) -> Range | None:
+def within(results: dict[str, Any], name: str, measure: Callable[[dict[str, Any]], Range]) -> Range | None:
     """Measured on a work; None where that, or one of the variants, was not."""
     try:
-        return measure(found[name]["variants"])
+        return measure(results[name]["variants"])
     except KeyError:
         return None
 
 
 def throughput() -> Iterator[Target]:
     """One worker against loops written by hand, and two against one."""
-    found = kept("throughput")
+    results = kept("throughput")
 
     def against(name: str, ours: str, other: str, column: str) -> Range | None:
-        return within(found, name, lambda v: ratio(v[ours][column], v[other][column]))
+        return within(results, name, lambda v: ratio(v[ours][column], v[other][column]))
 
     for name, bound in (("W1", 1.25), ("W2", 1.5), ("small", 1.25)):
         measured = against(name, "ours", "bare", "per_cpu")
@@ -83,15 +83,15 @@ def throughput() -> Iterator[Target]:
 
 def peers() -> Iterator[Target]:
     """Two workers against Flower and pfl-research."""
-    found = kept("peers")
+    results = kept("peers")
     for name, bound in (("W1", 1.4), ("W2", 1.7), ("small", None)):
         for peer in ("Flower", "pfl"):
-            rate = within(found, name, lambda v: ratio(v[TWO]["per_second"], v[peer]["per_second"]))  # noqa: B023
-            memory = within(found, name, lambda v: ratio(v[TWO]["pss"], v[peer]["pss"]))  # noqa: B023
+            rate = within(results, name, lambda v: ratio(v[TWO]["per_second"], v[peer]["per_second"]))  # noqa: B023
+            memory = within(results, name, lambda v: ratio(v[TWO]["pss"], v[peer]["pss"]))  # noqa: B023
             yield Target(f"two workers against {peer}, {name}", bound, rate)
             yield Target(f"peak memory against {peer}, {name}", 1, memory, at_least=False)
     for peer in ("Flower", "pfl"):
-        cost = within(found, "tiny", lambda v: ratio(v[ONE]["round"], v[peer]["round"]))  # noqa: B023
+        cost = within(results, "tiny", lambda v: ratio(v[ONE]["round"], v[peer]["round"]))  # noqa: B023
         yield Target(f"a round of five tiny clients, one worker against {peer}", None, cost)
 
 
@@ -127,8 +127,8 @@ def others() -> Iterator[Target]:
 
 def table() -> str:
     """Every target with what was measured."""
-    found = [*throughput(), *peers(), *rounds(), *others()]
-    return rows(("target", "measured", ""), [target.line() for target in found])
+    targets = [*throughput(), *peers(), *rounds(), *others()]
+    return rows(("target", "measured", ""), [target.line() for target in targets])
 
 
 def main() -> None:

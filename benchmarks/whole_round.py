@@ -51,12 +51,12 @@ def busiest(given: list[str], workers: int) -> list[tuple[int, int]]:
     config = validate(compose(given))
     parts = build_parts(config)
     data, scheme = parts.load(config), parts.participation
-    found: list[tuple[int, int]] = []
+    loads: list[tuple[int, int]] = []
     for t in range(2, ROUNDS):
         steps = [local_steps(data, task.client, task.epochs, "epochs") for task in scheme.tasks(t)]
-        shares = [[steps[slot] for slot in own if slot is not None] for own in share_out(steps, workers)]
-        found.append(max((sum(own), len(own)) for own in shares))
-    return found
+        shares = [[steps[slot] for slot in slots if slot is not None] for slots in share_out(steps, workers)]
+        loads.append(max((sum(share), len(share)) for share in shares))
+    return loads
 
 
 def measured(given: list[str]) -> list[float]:
@@ -66,7 +66,9 @@ def measured(given: list[str]) -> list[float]:
     return [b - a for a, b in pairwise(clock.wall)][1:]
 
 
-def said(point: Point, loads: list[tuple[int, int]], step: np.ndarray, beside: np.ndarray) -> list[float]:
+def predicted(
+    point: Point, loads: list[tuple[int, int]], step: np.ndarray, beside: np.ndarray
+) -> list[float]:
     """What the model says of the same rounds."""
     one, weights = float(np.dot(step, cost(point))), overhead.size(*point[:2])
     return [n * one + float(np.dot(beside, overhead.terms(weights, clients))) for n, clients in loads]
@@ -74,16 +76,16 @@ def said(point: Point, loads: list[tuple[int, int]], step: np.ndarray, beside: n
 
 def compared(step: np.ndarray, beside: np.ndarray) -> list[dict[str, Any]]:
     """Medians of every case, with one worker and two."""
-    found: list[dict[str, Any]] = []
+    comparisons: list[dict[str, Any]] = []
     for point in CASES:
         for workers in (1, 2):
             with tempfile.TemporaryDirectory() as home:
                 given = words(point, workers, home)
-                guess = statistics.median(said(point, busiest(given, workers), step, beside))
+                guess = statistics.median(predicted(point, busiest(given, workers), step, beside))
                 took = statistics.median(measured(given))
-            found.append({"point": point, "workers": workers, "said": guess, "measured": took})
-            print(found[-1], flush=True)
-    return found
+            comparisons.append({"point": point, "workers": workers, "said": guess, "measured": took})
+            print(comparisons[-1], flush=True)
+    return comparisons
 
 
 def formula(step: np.ndarray, beside: np.ndarray) -> str:
@@ -102,24 +104,25 @@ def _model(point: Point) -> str:
     return f"depth {depth}, width {width}, {side}x{side}, batch {batch}"
 
 
-def table(found: dict[str, Any]) -> str:
+def table(result: dict[str, Any]) -> str:
     """The formula, steps that it has not seen, and whole rounds."""
-    step, beside = np.array(found["step"]), np.array(found["beside"])
-    errors = [one["said"] / one["measured"] - 1 for one in found["steps"] if one["seen"]]
+    step, beside = np.array(result["step"]), np.array(result["beside"])
+    errors = [one["said"] / one["measured"] - 1 for one in result["steps"] if one["seen"]]
     unseen = [
         [_model(one["point"]), f"{1e3 * one['said']:.0f} ms", f"{1e3 * one['measured']:.0f} ms",
          f"{100 * (one['said'] / one['measured'] - 1):+.0f} %"]
-        for one in found["steps"] if not one["seen"]
+        for one in result["steps"] if not one["seen"]
     ]  # fmt: skip
     whole = [
         [_model(one["point"]), str(one["workers"]), f"{one['said']:.2f} s", f"{one['measured']:.2f} s",
          f"{100 * (one['said'] / one['measured'] - 1):+.0f} %"]
-        for one in found["rounds"]
+        for one in result["rounds"]
     ]  # fmt: skip
     return (
         f"{formula(step, beside)}\nErrors of the steps that it was fitted to: {100 * min(errors):+.0f} to "
-        f"{100 * max(errors):+.0f} %.\n\n{rows(('a step it has not seen', 'said', 'measured', ''), unseen)}\n"
-        f"{rows(('a round it has not seen', 'workers', 'said', 'measured', ''), whole)}"
+        f"{100 * max(errors):+.0f} %.\n\n"
+        f"{rows(('a step it has not seen', 'predicted', 'measured', ''), unseen)}\n"
+        f"{rows(('a round it has not seen', 'workers', 'predicted', 'measured', ''), whole)}"
     )
 
 
@@ -132,11 +135,11 @@ def main() -> None:
     with kept():
         step, times = steps_fitted()
     beside = overhead.fitted()
-    found = {"taken": stamp, "step": step.tolist(), "beside": beside.tolist(), "steps": checked(step, times)}
-    found["rounds"] = compared(step, beside)
-    print(table(found))
+    result = {"taken": stamp, "step": step.tolist(), "beside": beside.tolist(), "steps": checked(step, times)}
+    result["rounds"] = compared(step, beside)
+    print(table(result))
     if given.page:
-        show("cost", found, table(found), PAGE)
+        show("cost", result, table(result), PAGE)
 
 
 if __name__ == "__main__":

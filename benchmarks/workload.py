@@ -104,29 +104,29 @@ def work(name: str) -> Work:
 
 
 def bare_round(
-    net: nn.Module, found: Work, cohort: list[int], rng: np.random.Generator, channels_last: bool = True
+    net: nn.Module, workload: Work, cohort: list[int], rng: np.random.Generator, channels_last: bool = True
 ) -> tuple[int, float]:
     """What one would write by hand: FedAvg over the cohort in plain PyTorch. Return (samples, seconds)."""
-    return _round(net, found, cohort, lambda client: _batches(found, client, rng, channels_last))
+    return _round(net, workload, cohort, lambda client: _batches(workload, client, rng, channels_last))
 
 
 def loader_round(
-    net: nn.Module, found: Work, cohort: list[int], rng: np.random.Generator, channels_last: bool = False
+    net: nn.Module, workload: Work, cohort: list[int], rng: np.random.Generator, channels_last: bool = False
 ) -> tuple[int, float]:
     """The same over a DataLoader with PIL images and torchvision's transforms, as most research code is."""
     from torchvision import transforms
 
     change = transforms.Compose([transforms.ToTensor(), transforms.Normalize(MEAN, STD)])
-    images, labels = found.data.images.train_images.numpy(), found.data.images.train_labels
+    images, labels = workload.data.images.train_images.numpy(), workload.data.images.train_labels
 
     def batches(client: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        own = found.data.partition.indices(client)
-        pairs = [(Image.fromarray(images[i]), int(labels[i])) for i in own]
-        loader = DataLoader(_Pictures(pairs, change), batch_size=found.batch, shuffle=True)
-        for _ in range(found.amount):
+        samples = workload.data.partition.indices(client)
+        pairs = [(Image.fromarray(images[i]), int(labels[i])) for i in samples]
+        loader = DataLoader(_Pictures(pairs, change), batch_size=workload.batch, shuffle=True)
+        for _ in range(workload.amount):
             yield from loader
 
-    return _round(net, found, cohort, batches)
+    return _round(net, workload, cohort, batches)
 
 
 class _Pictures(TorchDataset[Any]):
@@ -142,7 +142,7 @@ class _Pictures(TorchDataset[Any]):
 
 
 def _round(
-    net: nn.Module, found: Work, cohort: list[int], batches: Callable[[int], Iterable[Any]]
+    net: nn.Module, workload: Work, cohort: list[int], batches: Callable[[int], Iterable[Any]]
 ) -> tuple[int, float]:
     started, samples = time.perf_counter(), 0
     start = [p.detach().clone() for p in net.parameters()]
@@ -169,17 +169,17 @@ def _round(
 
 
 def _batches(
-    found: Work, client: int, rng: np.random.Generator, channels_last: bool
+    workload: Work, client: int, rng: np.random.Generator, channels_last: bool
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """By hand for images that are not augmented; else what our clients see, in the layout asked for."""
-    data = found.data
-    if found.unit == "steps":
-        for x, y in data.batches(client, int(rng.integers(1000)), found.steps(client)):
+    data = workload.data
+    if workload.unit == "steps":
+        for x, y in data.batches(client, int(rng.integers(1000)), workload.steps(client)):
             yield (x if channels_last or x.dim() != 4 else x.contiguous()), y
         return
-    own, images = data.partition.indices(client), data.images
+    samples, images = data.partition.indices(client), data.images
     mean, std = torch.tensor(MEAN).view(1, 3, 1, 1), torch.tensor(STD).view(1, 3, 1, 1)
-    for _ in range(found.amount):
-        for chosen in torch.from_numpy(rng.permutation(own)).split(found.batch):
+    for _ in range(workload.amount):
+        for chosen in torch.from_numpy(rng.permutation(samples)).split(workload.batch):
             x = images.train_images[chosen].permute(0, 3, 1, 2).float().div_(255).sub_(mean).div_(std)
             yield (x if channels_last else x.contiguous()), images.train_labels[chosen]

@@ -79,7 +79,7 @@ def clients(count=6, size=16):
 def fit(folder, rounds, checkpoint=None, logger="csv"):
     """Train up to round ``rounds``; with ``checkpoint`` from where it was written."""
     torch.manual_seed(0)  # the first weights
-    own = clients()
+    datasets = clients()
     saver = pl.callbacks.ModelCheckpoint(folder, "best-{epoch}", monitor="val_loss")
     stop = pl.callbacks.EarlyStopping("val_loss", patience=5, stopping_threshold=0.2)
     server = fedgm.FedGM(GeneralMomentum(eta=1.0, beta=0.5, nu=0.5))
@@ -88,8 +88,8 @@ def fit(folder, rounds, checkpoint=None, logger="csv"):
         callbacks=[server, saver, stop], enable_progress_bar=False, enable_model_summary=False,
     )  # fmt: skip
     # The state of AdamW stays with each client, and is part of the checkpoint.
-    fedgm.federate(trainer, own, per_round=3, batch_size=8, epochs=2, state="keep")
-    loader = DataLoader(ConcatDataset(own), batch_size=48)
+    fedgm.federate(trainer, datasets, per_round=3, batch_size=8, epochs=2, state="keep")
+    loader = DataLoader(ConcatDataset(datasets), batch_size=48)
     trainer.fit(Wrapped(TinyModel()), val_dataloaders=loader, ckpt_path=checkpoint)
     trainer.save_checkpoint(Path(folder) / "end.ckpt")
     return trainer

@@ -61,7 +61,7 @@ def clients(count=6, size=16):
 def fit(folder, rounds, checkpoint=None, logger="csv"):
     """Train up to round ``rounds``; with ``checkpoint`` from where it was written."""
     torch.manual_seed(0)  # the first weights
-    own = clients()
+    datasets = clients()
     saver = pl.callbacks.ModelCheckpoint(folder, "best-{epoch}", monitor="val_loss")
     stop = pl.callbacks.EarlyStopping("val_loss", patience=10, stopping_threshold=0.05)
     server = fedgm.FedGM(GeneralMomentum(eta=1.0, beta=0.5, nu=0.5))
@@ -69,8 +69,8 @@ def fit(folder, rounds, checkpoint=None, logger="csv"):
         max_epochs=rounds, accelerator="cpu", logger=LOGGERS[logger](folder), log_every_n_steps=1,
         callbacks=[server, saver, stop], enable_progress_bar=False, enable_model_summary=False,
     )  # fmt: skip
-    fedgm.federate(trainer, own, per_round=3, batch_size=8, epochs=2)
-    loader = DataLoader(ConcatDataset(own), batch_size=48)
+    fedgm.federate(trainer, datasets, per_round=3, batch_size=8, epochs=2)
+    loader = DataLoader(ConcatDataset(datasets), batch_size=48)
     trainer.fit(Tints(), val_dataloaders=loader, ckpt_path=checkpoint)
     trainer.save_checkpoint(Path(folder) / "end.ckpt")
     return trainer

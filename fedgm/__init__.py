@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedgm.api import load_model, load_runs, reproduce, run, sweep
+    from fedgm.api import load_model, load_runs, reproduce, run, sweep, versus
     from fedgm.federated.callback import FedGM
     from fedgm.federated.events import FederatedCallback
     from fedgm.federated.federate import federate
@@ -26,6 +26,7 @@ _PUBLIC = {
     "reproduce": "fedgm.api",
     "run": "fedgm.api",
     "sweep": "fedgm.api",
+    "versus": "fedgm.api",
 }
 __all__ = [
     "FedGM",
@@ -37,6 +38,7 @@ __all__ = [
     "reproduce",
     "run",
     "sweep",
+    "versus",
 ]
 __version__ = "0.1.0"
 

@@ -1,9 +1,10 @@
-"""What a notebook needs: run, sweep, reproduce, load_runs, load_model."""
+"""What a notebook needs: run, versus, sweep, reproduce, load_runs, load_model."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedgm.errors import FedGMError
 from fedgm.results.find import below
 from fedgm.results.run import Run
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from fedgm.lightning import pl
     from fedgm.running.one_run import RunResult
+    from fedgm.screen import Screen
 
 
 def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) -> "RunResult":
@@ -23,12 +25,59 @@ def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) 
     >>> result.status, result.summary["final"]["test/accuracy"]  # doctest: +SKIP
     ('finished', 0.1)
     """
-    from rich.console import Console
-
     from fedgm.config import compose
     from fedgm.running.start import execute
+    from fedgm.screen import Screen
 
-    return execute(compose(overrides), list(overrides), Console(), callbacks=callbacks)
+    return execute(compose(overrides), list(overrides), Screen(), callbacks=callbacks)
+
+
+def versus(
+    *algorithms: str,
+    overrides: Sequence[str] = (),
+    seeds: int | Sequence[int] = 3,
+    eta: float | None = None,
+    workers: int | None = None,
+    output_dir: str | Path = "outputs",
+    known: Sequence[str | Path] = (),
+    console: "Screen | None" = None,
+) -> dict[str, Any]:
+    """Do what ``fedgm versus`` does: run what is missing, print the table, draw, and say who leads.
+
+    Returns ``table`` (a line each), ``sentence`` and the paths ``figure`` and ``page``.
+    """
+    from fedgm.dashboard import payload, render
+    from fedgm.dashboard.collect import Collection
+    from fedgm.figures.style import save
+    from fedgm.files import write_atomically
+    from fedgm.screen import Screen
+    from fedgm.study import compare
+    from fedgm.study import versus as work
+    from fedgm.study.sweep import Sweep, default_workers
+
+    screen = console or Screen()
+    compared = work.load(algorithms, overrides, seeds, eta, output_dir, known)
+    for note in work.origins(compared.planned, eta):
+        screen.say(note)
+    failed = Sweep(compared.results, screen).run(workers or default_workers())
+    reasons = "; ".join(sorted(set(failed.values())))
+    if not compared.lines:
+        raise FedGMError(f"no run is done ({reasons})")
+    table = compare.rows(compared.lines)
+    screen.print(compare.as_table(table))
+    home = Path(output_dir) / "versus"
+    home.mkdir(parents=True, exist_ok=True)
+    figure = save(compare.picture(compared.lines), home / f"{compared.name}.png")
+    page, runs = figure.with_suffix(".html"), [run for line in compared.runs.values() for run in line]
+    values = payload.build(Collection(runs, []), compared.planned.figure.title, lambda _: None)
+    write_atomically(page, render.render(values))
+    sentence = compared.sentence()
+    screen.say(sentence, style="bold")
+    for path in (figure, page):
+        screen.say(f"  {path}")
+    if failed:
+        raise FedGMError(f"{len(failed)} runs failed ({reasons}); the same command tries them again")
+    return {"table": table, "sentence": sentence, "figure": figure, "page": page}
 
 
 def sweep(

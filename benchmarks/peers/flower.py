@@ -38,9 +38,9 @@ class SameCohorts(FedAvg):
         """The mean; then the round is done, as nothing is evaluated."""
         replies = list(replies)
         assert not any(reply.has_error() for reply in replies), replies[0].error
-        found = super().aggregate_train(server_round, replies)
+        aggregated = super().aggregate_train(server_round, replies)
         tell(server_round, given(PATH).samples(server_round))
-        return found
+        return aggregated
 
 
 client_app, server_app = ClientApp(), ServerApp()

@@ -68,14 +68,14 @@ def write(path: Path, arrays: dict[str, np.ndarray], facts: dict[str, str | int 
 def train(net: nn.Module, work: Given, client: int, seed: int) -> int:
     """A client's local steps in plain PyTorch. Return the number of samples."""
     optimizer = torch.optim.SGD(net.parameters(), lr=work.lr)
-    rng, own = np.random.default_rng(seed), work.clients[client]
+    rng, samples = np.random.default_rng(seed), work.clients[client]
     for _ in range(work.epochs):
-        for places in own[torch.from_numpy(rng.permutation(len(own)))].split(work.batch):
+        for places in samples[torch.from_numpy(rng.permutation(len(samples)))].split(work.batch):
             loss = F.cross_entropy(net(work.pictures(places)), work.labels[places])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-    return work.epochs * len(own)
+    return work.epochs * len(samples)
 
 
 def tell(t: int, samples: int) -> None:

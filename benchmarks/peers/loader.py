@@ -26,8 +26,8 @@ class Pictures(Dataset[Any]):
     """A client's images as PIL sees them."""
 
     def __init__(self, work: Given, client: int) -> None:
-        own, images = work.clients[client].tolist(), work.images.numpy()
-        self.pairs = [(Image.fromarray(images[i]), int(work.labels[i])) for i in own]
+        samples, images = work.clients[client].tolist(), work.images.numpy()
+        self.pairs = [(Image.fromarray(images[i]), int(work.labels[i])) for i in samples]
 
     def __len__(self) -> int:
         return len(self.pairs)

@@ -61,12 +61,14 @@ def clients(work: Given) -> FederatedDataset:
     """The given clients in the given order."""
 
     def dataset(client: int) -> PyTorchTensorDataset:
-        own = work.clients[client]
-        own = own[torch.randperm(len(own))]
-        return PyTorchTensorDataset((work.pictures(own), work.labels[own]), user_id=str(client))
+        samples = work.clients[client]
+        samples = samples[torch.randperm(len(samples))]
+        return PyTorchTensorDataset((work.pictures(samples), work.labels[samples]), user_id=str(client))
 
     order: Callable[[], int] = cycle(chain.from_iterable(work.cohorts)).__next__  # pfl looks ahead
-    return FederatedDataset(dataset, order, {number: len(own) for number, own in enumerate(work.clients)})
+    return FederatedDataset(
+        dataset, order, {number: len(samples) for number, samples in enumerate(work.clients)}
+    )
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ import click
 
 from fedgm import __version__
 from fedgm.errors import FedGMError, near
+from fedgm.plain import message
 from fedgm.starting import ready
 
 if TYPE_CHECKING:
@@ -58,22 +59,22 @@ class CommandFolder(click.Group):
 
 
 def own_commands() -> list[str]:
-    """Of fedgm itself, by their files."""
+    """Commands of fedgm itself, by file name."""
     return [module.name for module in iter_modules([str(FOLDER)]) if not module.name.startswith("_")]
 
 
 def other_commands() -> dict[str, "EntryPoint"]:
-    """Of other installed packages; a name of ours stays ours."""
-    from importlib.metadata import entry_points  # not needed by commands of ours
+    """Commands of other installed packages; where names clash, fedgm's command wins."""
+    from importlib.metadata import entry_points  # fedgm's own commands do not need it
 
     return {point.name: point for point in entry_points(group="fedgm.commands")}
 
 
 def summary(name: str) -> str:
-    """The first line of a command's docstring, or whose it is; nothing is imported for it."""
+    """The first line of a command's docstring, or the package that it comes from; nothing is imported."""
     if name not in own_commands():
         owner = other_commands()[name].dist
-        return f"Of the package {owner.name}." if owner else "Of another package."
+        return f"From the package {owner.name}." if owner else "From another package."
     text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
     return text.split('"""')[1].splitlines()[0]
 
@@ -100,12 +101,12 @@ def ends_plainly() -> Generator[None]:
         code = exit_code(error)
         if code is None:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {message(error)}", file=sys.stderr)
         raise SystemExit(code) from None
 
 
 def exit_code(error: Exception) -> int | None:
-    """The code of an error that has one; what Hydra cannot compose is refused as our own checks are."""
+    """The code of an error that has one; what Hydra cannot compose counts as refused."""
     if isinstance(error, FedGMError):
         return error.exit_code
     if isinstance(error, OSError):

@@ -8,7 +8,7 @@ config_dir = click.option(
     "--config-dir",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
-    help="A folder of yaml files of your own, as run.py takes it: DIR/experiment/mine.yaml.",
+    help="A folder with your own yaml files, as for run.py: DIR/experiment/mine.yaml.",
 )
 
 

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     "--out", default="dashboard.html", show_default=True, type=click.Path(path_type=Path), help="The page."
 )
 @click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
-@click.option("--serve", is_flag=True, help="Follow running jobs: serve the page on this machine, no file.")
+@click.option(
+    "--serve",
+    is_flag=True,
+    help="Serve the page on this machine and follow running jobs; no file is written.",
+)
 @click.option("--port", default=8123, show_default=True, type=click.IntRange(0, 65535), help="With --serve.")
 @click.option("--partition", is_flag=True, help="Also show how data is split over clients (loads the data).")
 @click.option(
@@ -67,13 +71,15 @@ def _write(collector: "Collector", title: str, out: Path, show: bool, trust: "Tr
     from fedgm.dashboard import payload, render
     from fedgm.files import write_atomically
 
-    found = collector.collect()
-    text = render.render(payload.build(found, title, lambda run: link(run, out), *_splits(found, trust)))
+    collection = collector.collect()
+    text = render.render(
+        payload.build(collection, title, lambda run: link(run, out), *_splits(collection, trust))
+    )
     out.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(out, text)
-    click.echo(f"{out}: {len(found.runs)} runs, {len(text) / 1e6:.1f} MB")
-    if found.left_out:
-        click.echo(f"left out: {len(found.left_out)} (the page says what)")
+    click.echo(f"{out}: {len(collection.runs)} runs, {len(text) / 1e6:.1f} MB")
+    if collection.left_out:
+        click.echo(f"left out: {len(collection.left_out)} (the page says what)")
     if show:
         click.launch(out.resolve().as_uri())
 
@@ -86,36 +92,36 @@ def link(run: "Run", out: Path) -> str | None:
 
 
 def _serve(collector: "Collector", title: str, port: int, show: bool, trust: "Trust") -> None:
-    """Until it is interrupted."""
-    from fedgm.dashboard.serve import ADDRESS, PayloadSource, make_server
+    """Serve until Ctrl-C."""
+    from asyncio import run
+
+    from fedgm.dashboard.serve import Server
+    from fedgm.dashboard.source import PayloadSource
     from fedgm.errors import RefusedError
 
     splits = _splits(collector.collect(), trust) if trust is not None else ([], [])
     try:
-        server = make_server(PayloadSource(collector, title, splits), port)
+        server = Server(PayloadSource(collector, title, splits), port)
     except OSError as error:
         raise RefusedError(f"port {port} cannot be used ({error.strerror}). Try --port 0") from None
-    url = f"http://{ADDRESS}:{server.server_port}/"
-    click.echo(f"{url}  (Ctrl-C ends it)")
+    click.echo(f"{server.address(server.access.token)}  (Ctrl-C ends it)")
     if show:
-        click.launch(url)
+        click.launch(server.address(server.access.once()))
     try:
-        server.serve_forever()
+        run(server.serve())
     except KeyboardInterrupt:
         click.echo("")
-    finally:
-        server.server_close()
 
 
-def _splits(found: "Collection", trust: "Trust") -> tuple[list[dict[str, Any]], list[str]]:
+def _splits(collection: "Collection", trust: "Trust") -> tuple[list[dict[str, Any]], list[str]]:
     """Tables of class counts; without the flag nothing is loaded."""
     from fedgm.dashboard.split import splits
 
-    return splits(found, trust) if trust is not None else ([], [])
+    return splits(collection, trust) if trust is not None else ([], [])
 
 
 def _save_workspace(project: str, collector: "Collector") -> None:
     from fedgm.dashboard.workspace import save
 
     click.echo(f"saved: {save(project, collector.collect())}")
-    click.echo("This has been tried against a stand-in for W&B's server only, not against the real service.")
+    click.echo("Tested against a stand-in for W&B's server only, not against the real service.")

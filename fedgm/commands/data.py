@@ -25,7 +25,10 @@ class DataGroup(click.Group):
     "--show", is_flag=True, expose_value=False, help="Draw the split of the run with these overrides."
 )
 @click.option(
-    "--out", metavar="FILE", expose_value=False, help="Where --show draws  [default: partition.png]."
+    "--out",
+    metavar="FILE",
+    expose_value=False,
+    help="Where --show saves the picture  [default: partition.png].",
 )
 def command() -> None:
     """Fetch datasets, and draw how they are split over the clients of a run.
@@ -122,7 +125,9 @@ def draw_split(overrides: tuple[str, ...], out: str) -> Any:
     run = validate(compose(overrides))
     clients, d = load_clients(run), run.data
     images = isinstance(clients, Federation)
-    require(images, "data", d.name, "images: only they are split by label", "fedgm data --show data=cifar10")
+    require(
+        images, "data", d.name, "image data: only images are split by label", "fedgm data --show data=cifar10"
+    )
     assert isinstance(clients, Federation)
     part = partition_of(vars(d))
     values = {

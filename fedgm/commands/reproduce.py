@@ -1,4 +1,4 @@
-"""A figure of the paper, or of your own: run what is missing, draw it, judge its claims."""
+"""A figure of the paper, or one of yours: run what is missing, draw it, judge its claims."""
 
 import signal
 import sys
@@ -41,6 +41,7 @@ def parse_seeds(words: str) -> int | list[int]:
 )
 @click.option(
     "--known",
+    "archives",
     multiple=True,
     metavar="PATH",
     help="Results that count as done beside run folders, whole or as the beginning of a longer run: files of "
@@ -57,35 +58,35 @@ def parse_seeds(words: str) -> int | list[int]:
 )
 @click.option("--export", metavar="FILE", help="Store the rows of the runs in one compact file.")
 @click.option(
-    "--dry-run", is_flag=True, help="Show the plan and the expected time; runs nothing but first rounds."
+    "--dry-run", is_flag=True, help="Show the plan and the expected time; runs a few first rounds at most."
 )
 def command(
     figure: str, overrides: tuple[str, ...], seeds: str | None, workers: int | None, profile: str | None,
     config_dir: Path | None, output_dir: str, stored: str | None, out: str | None, report: str | None,
-    table: str | None, export: str | None, dry_run: bool, known: tuple[str, ...],
+    table: str | None, export: str | None, dry_run: bool, archives: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Run what FIGURE lacks, draw it, and judge the paper's claims.
+    """Run what is missing for FIGURE, draw it, and judge the paper's claims.
 
-    FIGURE is fig1ab, fig1cd, fig2 ... fig9, all (that judge a claim), or an experiment with a figure: of its
-    own, such as outer, or one of yours with --config-dir.
+    FIGURE is fig1ab, fig1cd, fig2 ... fig9, all (every figure that judges a claim), or an experiment that has
+    a figure:, such as outer, or one of yours with --config-dir.
 
     The same command again continues. --seeds 3 means 1, 2, 3 where winners were chosen on seed 0, else
     0, 1, 2. OVERRIDES go to every run.
     """
-    from rich.console import Console
-
     from fedgm.config import conf_dir
+    from fedgm.plain import plain
+    from fedgm.screen import Screen
     from fedgm.study import reproduce as work
     from fedgm.study.report import require_marks
     from fedgm.study.sweep import default_workers
 
-    if known and stored:
-        raise click.UsageError("--known adds to run folders, --stored leaves them out: give one of them")
+    if archives and stored:
+        raise click.UsageError("--known adds to run folders, --stored leaves them out: use one of them")
     if table and figure != "all":
-        raise click.UsageError("--table is that of all figures. Try fedgm reproduce all --table README.md")
+        raise click.UsageError("--table needs all figures. Try fedgm reproduce all --table README.md")
     if table:
         require_marks(Path(table), TABLE)
-    console = Console()
+    console = Screen()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # scancel means what Ctrl-C means
     if stored and "=" in stored and not Path(stored).exists():  # `--stored profile=tiny`: an override
         overrides, stored = (stored, *overrides), STORED
@@ -94,7 +95,7 @@ def command(
     words = [*as_words(profile, config_dir), *overrides]
     count = workers or default_workers()
     chosen = None if seeds is None else parse_seeds(seeds)
-    planned = work.load(figure, words, chosen, output_dir, stored, console, known)
+    planned = work.load(figure, words, chosen, output_dir, stored, console, archives)
     planned.show_plan(count, timed=stored is None)
     if dry_run:
         return
@@ -102,11 +103,11 @@ def command(
     folder = Path(out) if out else work.folder_of(planned)
     verdicts = planned.conclude(folder)
     if export:
-        console.print(f"  {planned.export(Path(export))} runs in {export}", highlight=False, soft_wrap=True)
+        console.say(f"  {planned.export(Path(export))} runs in {export}")
     for path in _pages(verdicts, folder, report, table):
-        console.print(f"  {path}", highlight=False, soft_wrap=True)
+        console.say(f"  {path}")
     for reason in sorted(set(failed.values())):
-        click.echo(f"failed: {reason}", err=True)
+        click.echo(f"failed: {plain(reason)}", err=True)
     sys.exit(1 if failed else 0)
 
 

@@ -24,17 +24,17 @@ if TYPE_CHECKING:  # at run time only once the command runs: --help must not wai
     "--estimate", type=click.Path(path_type=Path), metavar="RUN", help="Measure L and the sigmas on a run."
 )
 @click.option("--clients", default=10, show_default=True, help="Clients that --estimate measures on.")
-@click.option("--L", "L", default=1.0, show_default=True, help="Smoothness, where it is not measured.")
-@click.option("--sigma-l", default=1.0, show_default=True, help="Local noise, where it is not measured.")
+@click.option("--L", "L", default=1.0, show_default=True, help="Smoothness, unless --estimate measures it.")
+@click.option("--sigma-l", default=1.0, show_default=True, help="Local noise, unless measured.")
 @click.option(
-    "--sigma-g", default=1.0, show_default=True, help="Difference of clients, where it is not measured."
+    "--sigma-g", default=1.0, show_default=True, help="Difference between clients, unless measured."
 )
 @click.option(
     "--sigma-max",
     type=float,
-    help="The same for the most different client (corollary).",
+    help="The same for the client that differs most (corollary).",
 )
-@click.option("--gap", default=log(10), show_default="ln 10", help="f(x_0) - f*, where it is not measured.")
+@click.option("--gap", default=log(10), show_default="ln 10", help="f(x_0) - f*, unless measured.")
 @click.option("--theorem", type=click.Choice(["auto", "1", "2", "3", "nonuniform", "all"]), default="auto")
 @click.option(
     "--variant", type=click.Choice(["corrected", "printed"]), default="corrected", show_default=True
@@ -52,14 +52,13 @@ def command(
     fedgm theory --estimate RUN trust=[my_package]
     """
     quietly()
-    from rich.console import Console
-
     from fedgm.config import compose, validate
     from fedgm.running.diagnosis import covered_setting, reports
+    from fedgm.screen import Screen
     from fedgm.theory import render
 
     ready()
-    console = Console()
+    console = Screen()
     config = _stored(estimate, overrides) if estimate else validate(compose(overrides))
     setting, uniform = covered_setting(config)
     problem = _measured(console, config, estimate, clients) if estimate else _assumed(constants)
@@ -98,7 +97,7 @@ def _measured(console: Any, config: "RunConfig", folder: Path, clients: int) -> 
     start = (summary.read(folder).get("initial") or {}).get("train/loss")
     if start is None:
         raise RefusedError(
-            f"--estimate {folder}: summary.json is damaged, or does not know the loss of x_0. "
+            f"--estimate {folder}: summary.json is damaged or lacks the loss of x_0. "
             "Allowed: the folder of a finished run. Try its command again with rerun=true"
         )
     curvature, spread = estimate.curvature, estimate.spread
@@ -107,8 +106,7 @@ def _measured(console: Any, config: "RunConfig", folder: Path, clients: int) -> 
         f"(power iteration: {curvature.iterations} steps, residual {curvature.residual:.1e}), "
         f"sigma_l = {spread.sigma_l:.3g}, sigma_g = {spread.sigma_g:.3g} "
         f"(the largest of a client: {spread.sigma_max:.3g}), "
-        f"f(x_0) = {start:.3g}; f* taken as 0. Local values: the theorems ask for bounds over all x.",
-        highlight=False,
+        f"f(x_0) = {start:.3g}; f* taken as 0. These values are local; the theorems need bounds over all x.",
     )
     return replace(estimate.problem, f0_minus_fstar=start)
 

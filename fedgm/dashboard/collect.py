@@ -1,10 +1,12 @@
 """The runs of a page, and a line for each thing that is not on it."""
 
+import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedgm.results.find import Walker
+from fedgm.results.find import READ, Walker
 from fedgm.results.run import Key, Run, Status, once
 
 
@@ -30,8 +32,10 @@ class Collector:
             name = _relative(path, place)
             if isinstance(run, str):
                 left_out.append(f"{name}: {run}")
+            elif odd := _odd_file(run.folder):
+                left_out.append(f"{name}: {odd} is not a regular file; links are not followed")
             elif run.status == Status.DAMAGED or (run.is_done and not run.evaluations and not run.rows):
-                left_out.append(f"{name}: its rows are not those that the run has written")
+                left_out.append(f"{name}: its rows are not the ones that the run wrote")
             else:
                 named.append((name, run))
         kept: dict[Key, Run] = once(run for _, run in named)
@@ -41,6 +45,20 @@ class Collector:
             if kept[run.key] is not run
         ]
         return Collection(sorted(kept.values(), key=_order), left_out)
+
+
+def is_plain(path: Path) -> bool:
+    """Whether it is a regular file itself: not a link to one, a pipe or a device."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _odd_file(folder: Path | None) -> str | None:
+    """A file that would put something on the page that is not in the run folder."""
+    paths = [folder / name for name in READ] if folder is not None else []
+    return next((path.name for path in paths if os.path.lexists(path) and not is_plain(path)), None)
 
 
 def _order(run: Run) -> tuple[str, str, str, int]:

@@ -18,7 +18,7 @@ ALWAYS = ("test/", "train/", "total/")
 
 
 def encode(values: Sequence[Any]) -> Encoded:
-    """The shortest form; what is no finite number becomes NaN, and null where all are."""
+    """The shortest form; values that are not finite numbers become NaN, and null if all are."""
     numbers = _numbers(values)
     if np.isnan(numbers).all():
         return [None]
@@ -42,16 +42,16 @@ def thin(rows: list[Row], most: int) -> list[Row]:
 
 def names(rows: list[Row], everything: bool) -> list[str]:
     """Columns to keep: what was measured and what can be an x-axis, or all."""
-    found = dict.fromkeys(key for row in rows for key in row)
-    kept = [key for key in found if everything or key.startswith(ALWAYS) or key in ("round", "clock/time")]
+    columns = dict.fromkeys(key for row in rows for key in row)
+    kept = [key for key in columns if everything or key.startswith(ALWAYS) or key in ("round", "clock/time")]
     return sorted(kept)
 
 
 def _numbers(values: Sequence[Any]) -> NDArray[np.float64]:
-    """Numbers alone: words and lists are none."""
+    """Numbers only: words and lists become NaN."""
     try:
         numbers = np.array(values, dtype=np.float64)  # None becomes NaN
     except (TypeError, ValueError, OverflowError):
-        known = (value if isinstance(value, float) or type(value) is int else None for value in values)
-        numbers = np.array([math.nan if value is None else float(value) for value in known])
+        kept = (value if isinstance(value, float) or type(value) is int else None for value in values)
+        numbers = np.array([math.nan if value is None else float(value) for value in kept])
     return np.where(np.isfinite(numbers), numbers, math.nan)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedgm.dashboard import columns
-from fedgm.dashboard.collect import Collection
+from fedgm.dashboard.collect import Collection, is_plain
 from fedgm.results.rows import Row
 from fedgm.results.run import Run
 
@@ -25,32 +25,35 @@ Link = Callable[[Run], str | None]
 
 
 def build(
-    found: Collection, title: str, link: Link, splits: Sequence[dict[str, Any]] = (), more: Sequence[str] = ()
+    collection: Collection,
+    title: str,
+    link: Link,
+    splits: Sequence[dict[str, Any]] = (),
+    more: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The whole payload; equal runs give equal values."""
-    notes = [*found.left_out, *more]
-    tables = [_with_start(run) for run in found.runs]
+    notes = [*collection.left_out, *more]
+    tables = [_with_start(run) for run in collection.runs]
     most = max(50, MOST_POINTS // max(1, len(tables)))
     long = sum(len(rows) > most for rows in tables)
     if long:
-        notes.append(f"{long} runs are drawn with {most} of their evaluations each, evenly spaced")
+        notes.append(f"{long} runs are drawn with only {most} of their evaluations each, evenly spaced")
     tables = [columns.thin(rows, most) for rows in tables]
     everything = sum(len(rows) * len(rows[0]) for rows in tables if rows) <= MOST_VALUES
     if not everything:
-        notes.append(
-            "norms, drift and other columns of the server: the runs are too many to keep all of them"
-        )
+        notes.append("norms, drift and other server columns: there are too many runs to keep them")
     empty = sum(not rows for rows in tables)
     if empty:
         notes.append(f"{empty} runs have no evaluation yet: they are in the table, not in the curves")
-    shared = _shared([run.config for run in found.runs])
+    shared = _shared([run.config for run in collection.runs])
     runs = [
-        _run(run, rows, shared, link(run), everything) for run, rows in zip(found.runs, tables, strict=True)
+        _run(run, rows, shared, link(run), everything)
+        for run, rows in zip(collection.runs, tables, strict=True)
     ]
     return {
         "title": title,
         "config": shared,
-        "metrics": _metrics(found.runs),
+        "metrics": _metrics(collection.runs),
         "runs": runs,
         "notes": _first(notes),
         "splits": list(splits),
@@ -59,7 +62,7 @@ def build(
 
 def _metrics(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     """How each metric is shown, by name: as the first run that describes it does."""
-    found: dict[str, dict[str, Any]] = {}
+    described: dict[str, dict[str, Any]] = {}
     for run in runs:
         try:
             metrics = run.board.metrics
@@ -68,11 +71,11 @@ def _metrics(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
         for metric in metrics:
             stated: Any = metric.scale
             scale = stated if isinstance(stated, int | float) else 1.0
-            found.setdefault(
+            described.setdefault(
                 str(metric.name),
                 {"label": str(metric.label), "better": str(metric.better), "scale": _plain(scale)},
             )
-    return dict(sorted(found.items()))
+    return dict(sorted(described.items()))
 
 
 def _run(
@@ -98,8 +101,8 @@ def _run(
 
 
 def files(folder: Path | None) -> list[str]:
-    """What the page offers of a run's folder."""
-    return [name for name in FILES if folder is not None and (folder / name).exists()]
+    """What the page offers of a run's folder: regular files, no links."""
+    return [name for name in FILES if folder is not None and is_plain(folder / name)]
 
 
 def _with_start(run: Run) -> list[Row]:
@@ -132,8 +135,8 @@ def _histogram(rows: list[Row]) -> list[tuple[float, int]]:
 
 def _seconds(stated: Any, rows: list[Row]) -> float | None:
     """As the summary says; a run under way has only its rows."""
-    known = rows[-1].get("total/seconds") if rows else None
-    return _plain(stated) or (round(known, 1) if known is not None else None)
+    elapsed = rows[-1].get("total/seconds") if rows else None
+    return _plain(stated) or (round(elapsed, 1) if elapsed is not None else None)
 
 
 def _stage_ends(stages: Any) -> list[int]:
@@ -141,8 +144,8 @@ def _stage_ends(stages: Any) -> list[int]:
     if not isinstance(stages, list):
         return []
     rounds = [stage.get("rounds") if isinstance(stage, dict) else None for stage in stages]
-    known = [count for count in rounds if isinstance(count, int)]
-    return list(accumulate(known))[:-1] if len(known) == len(rounds) else []
+    lengths = [count for count in rounds if isinstance(count, int)]
+    return list(accumulate(lengths))[:-1] if len(lengths) == len(rounds) else []
 
 
 def _shared(configs: list[dict[str, Any]]) -> dict[str, Any]:

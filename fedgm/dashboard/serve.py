@@ -1,129 +1,133 @@
-"""Serve the page on this machine alone, and the data again whenever a run has moved on."""
+"""Serve the page on this machine alone, and the data again whenever a run has moved on.
 
-import hashlib
-import mimetypes
-import threading
-from collections.abc import Sequence
+One event loop holds all connections, so that a thousand idle ones cost no thread; one thread reads the runs.
+"""
+
+import asyncio
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from pathlib import PurePath
+from traceback import print_exc
 
-from fedgm.dashboard import payload, render
-from fedgm.dashboard.collect import Collection, Collector
-from fedgm.results.run import Run
+from fedgm.dashboard.access import Access
+from fedgm.dashboard.messages import IDLE, TEXT, Answer, Request, parse, send
+from fedgm.dashboard.source import PayloadSource
 
 ADDRESS = "127.0.0.1"
-Splits = tuple[Sequence[dict[str, Any]], Sequence[str]]  # tables, and notes on what is missing
+MOST_WAITING = 128  # connections without a request yet: beyond, the one that has waited longest is closed
+MOST_ANSWERS = 32  # answers under way
+LONGEST_REQUEST = 2**14  # bytes
+KINDS = {".png": "image/png", ".safetensors": "application/octet-stream"}  # all others are shown as text
+FOREIGN = b"this page is for this machine alone\n"
+LOCKED = (
+    b"Open the address that `fedgm dashboard --serve` printed: it has the token that this page asks for.\n"
+)
+AWAY = (OSError, EOFError, asyncio.LimitOverrunError)  # a client that is gone, too slow, or sends too much
 
 
-def run_key(run: Run) -> str:
-    """How a served run is addressed."""
-    return f"{run.facts['hash'][:16]}-{run.facts['seed']}"
+class Server:
+    """Bound to the loopback address; port 0 takes any that is free."""
 
+    def __init__(self, source: PayloadSource, port: int) -> None:
+        self._socket = socket.create_server((ADDRESS, port))
+        self.port: int = self._socket.getsockname()[1]
+        self.source, self.access = source, Access(self.port)
+        self._waiting: dict[asyncio.StreamWriter, None] = {}  # the oldest first
+        self._answers, self._tasks = 0, set[asyncio.Task[None]]()
+        self._thread = ThreadPoolExecutor(1, "dashboard")
 
-class PayloadSource:
-    """The newest payload, read once for all who ask at the same time."""
+    def address(self, token: str) -> str:
+        """The address to open first."""
+        return f"http://{ADDRESS}:{self.port}/?token={token}"
 
-    def __init__(self, collector: Collector, title: str, splits: Splits = ((), ())) -> None:
-        self.collector, self.title, self.splits = collector, title, splits
-        self.folders: dict[str, Run] = {}
-        self.port = 0  # known once the server listens
-        self._lock = threading.Lock()
-        self._found: Collection | None = None
-        self._state: object = None
-        self._payload: dict[str, Any] = {}
-
-    def payload(self) -> dict[str, Any]:
-        """Read what has changed; build the payload again only if anything has."""
-        with self._lock:
-            found = self.collector.collect()
-            # Runs that were not read again are the same objects; keeping them keeps their ids theirs.
-            state = ([id(run) for run in found.runs], found.left_out)
-            if state != self._state:
-                self.folders = {run_key(run): run for run in found.runs if run.folder is not None}
-                self._payload = payload.build(found, self.title, _link, *self.splits)
-                self._state, self._found = state, found
-            return self._payload
-
-    def file(self, key: str, name: str) -> Path | None:
-        """A file of a run that is on the page; nothing else can be asked for."""
-        run = self.folders.get(key)
-        if run is None or run.folder is None or name not in payload.files(run.folder):
-            return None
-        return run.folder / name
-
-
-def _link(run: Run) -> str | None:
-    return f"runs/{run_key(run)}/" if run.folder is not None else None
-
-
-def make_server(source: PayloadSource, port: int) -> ThreadingHTTPServer:
-    """A server bound to the loopback address; port 0 takes any that is free."""
-
-    class Handler(_Handler):
-        shared = source
-
-    server = ThreadingHTTPServer((ADDRESS, port), Handler)
-    server.daemon_threads = True
-    source.port = server.server_port
-    return server
-
-
-class _Handler(BaseHTTPRequestHandler):
-    shared: PayloadSource
-
-    def do_GET(self) -> None:
-        """The page, its data, or a file of a run."""
-        if not self._is_local():
-            return self._send(HTTPStatus.FORBIDDEN, b"this page is for this machine alone\n", "text/plain")
-        path = unquote(urlsplit(self.path).path)
-        if path == "/":
-            text = render.render(self.shared.payload(), live=True)
-            return self._send(HTTPStatus.OK, text.encode(), "text/html; charset=utf-8")
-        if path == "/data.json":
-            return self._send_data()
-        return self._send_file(path)
-
-    def _is_local(self) -> bool:
-        """A foreign name that resolves to this machine (DNS rebinding) may not read the runs."""
-        port = self.shared.port
-        return self.headers.get("Host") in (f"{ADDRESS}:{port}", f"localhost:{port}")
-
-    def _send_data(self) -> None:
-        body = render.dumps(self.shared.payload()).encode()
-        tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-        if self.headers.get("If-None-Match") == tag:
-            return self._send(HTTPStatus.NOT_MODIFIED, b"", "application/json", tag)
-        return self._send(HTTPStatus.OK, body, "application/json", tag)
-
-    def _send_file(self, path: str) -> None:
-        words = path.strip("/").split("/")
-        file = self.shared.file(words[1], words[2]) if len(words) == 3 and words[0] == "runs" else None
+    async def serve(self) -> None:
+        """Serve until cancelled."""
+        listener = await asyncio.start_server(self._connected, sock=self._socket, limit=LONGEST_REQUEST)
         try:
-            body = file.read_bytes() if file is not None else None
-        except OSError:
-            body = None
-        if body is None or file is None:
-            return self._send(HTTPStatus.NOT_FOUND, b"not on the page\n", "text/plain")
-        kind = (
-            "text/plain"
-            if file.suffix in (".yaml", ".jsonl", ".json")
-            else mimetypes.guess_type(file.name)[0]
-        )
-        return self._send(HTTPStatus.OK, body, kind or "application/octet-stream")
+            await asyncio.get_running_loop().create_future()
+        finally:
+            listener.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _send(self, status: HTTPStatus, body: bytes, kind: str, tag: str | None = None) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Cache-Control", "no-cache")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        if tag:
-            self.send_header("ETag", tag)
-        self.end_headers()
-        self.wfile.write(body)
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A task for each connection; asyncio's own would print that they were cancelled."""
+        task = asyncio.get_running_loop().create_task(self._converse(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing for each poll."""
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request and its answer."""
+        self._waiting[writer] = None
+        if len(self._waiting) > MOST_WAITING:
+            oldest = next(iter(self._waiting))
+            del self._waiting[oldest]
+            oldest.transport.abort()
+        try:
+            async with asyncio.timeout(IDLE):
+                request = parse(await reader.readuntil(b"\r\n\r\n"))
+            self._waiting.pop(writer, None)
+            await self._answer(request, writer)
+        except AWAY:
+            pass
+        finally:
+            self._waiting.pop(writer, None)
+            writer.transport.abort()  # whatever was sent has been taken by the system
+            with suppress(OSError):  # asked for, or asyncio would print it
+                await writer.wait_closed()
+
+    async def _answer(self, request: Request | None, writer: asyncio.StreamWriter) -> None:
+        """Refusals are short and never wait; so only who may see the page can keep the server busy."""
+        if request is None:
+            return await send(writer, Answer(HTTPStatus.BAD_REQUEST))
+        if (refusal := self._refusal(request)) is not None:
+            return await send(writer, refusal)
+        if self._answers >= MOST_ANSWERS:
+            return await send(writer, Answer(HTTPStatus.SERVICE_UNAVAILABLE, b"too many requests at once\n"))
+        self._answers += 1
+        try:
+            await send(writer, await self._content(request))
+        finally:
+            self._answers -= 1
+
+    def _refusal(self, request: Request) -> Answer | None:
+        """Foreign names that resolve to this machine (DNS rebinding), and whoever has no token."""
+        if request.headers.get("host") not in (f"{ADDRESS}:{self.port}", f"localhost:{self.port}"):
+            return Answer(HTTPStatus.FORBIDDEN, FOREIGN)
+        if request.method != "GET":
+            return Answer(HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET"})
+        has_cookie = self.access.recognises(request.headers.get("cookie", ""))
+        if request.token is None:
+            return None if has_cookie else Answer(HTTPStatus.FORBIDDEN, LOCKED)
+        if self.access.accepts(request.token) or has_cookie:  # an address without the token takes its place
+            headers = {"Location": "/", "Set-Cookie": self.access.set_cookie()}
+            return Answer(HTTPStatus.SEE_OTHER, headers=headers)
+        return Answer(HTTPStatus.FORBIDDEN, LOCKED)
+
+    async def _content(self, request: Request) -> Answer:
+        """The page, its data, or a file of a run; an error is shown in the terminal, no more."""
+        loop = asyncio.get_running_loop()
+        try:
+            if request.path == "/":
+                page = await loop.run_in_executor(self._thread, self.source.page)
+                return Answer(HTTPStatus.OK, page, "text/html; charset=utf-8")
+            if request.path == "/data.json":
+                body, tag = await loop.run_in_executor(self._thread, self.source.data)
+                same = request.headers.get("if-none-match") == tag
+                status = HTTPStatus.NOT_MODIFIED if same else HTTPStatus.OK
+                return Answer(status, b"" if same else body, "application/json", {"ETag": tag})
+            return self._file(request.path)
+        except Exception:
+            print_exc()
+            return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, b"the terminal shows what went wrong\n")
+
+    def _file(self, path: str) -> Answer:
+        words = path.strip("/").split("/")
+        file = self.source.file(words[1], words[2]) if len(words) == 3 and words[0] == "runs" else None
+        if file is None:
+            return Answer(HTTPStatus.NOT_FOUND, b"not on the page\n")
+        return Answer(HTTPStatus.OK, file, KINDS.get(PurePath(path).suffix, TEXT))

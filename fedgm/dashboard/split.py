@@ -13,10 +13,10 @@ SHOWN = 60  # clients drawn one by one
 MOST = 6  # splits on a page
 
 
-def splits(found: Collection, trust: Sequence[str] = ()) -> tuple[list[dict[str, Any]], list[str]]:
+def splits(collection: Collection, trust: Sequence[str] = ()) -> tuple[list[dict[str, Any]], list[str]]:
     """A table of class counts for each split that the runs have, and what could not be drawn."""
     runs: dict[str, list[Run]] = {}
-    for run in found.runs:
+    for run in collection.runs:
         if run.folder is not None and run.config:
             runs.setdefault(_key(run), []).append(run)
     tables: list[dict[str, Any]] = []

@@ -14,7 +14,7 @@ MOST_KEYS = 8
 MEASURED = ("test/", "train/")
 
 
-def save(project: str, found: Collection) -> str:
+def save(project: str, collection: Collection) -> str:
     """Save the workspace and return its address; metrics and swept keys are those of the stored runs."""
     _require_ready()
     entity, _, name = project.rpartition("/")
@@ -24,7 +24,7 @@ def save(project: str, found: Collection) -> str:
     if not entity:
         raise RefusedError("W&B names no entity for this key. Try --wandb ENTITY/PROJECT")
     try:
-        return str(build(entity, name, metrics(found), swept(found)).save().url)
+        return str(build(entity, name, metrics(collection), swept(collection)).save().url)
     except Exception as error:  # wandb raises classes of its own and of its libraries
         raise FedGMError(f"W&B did not save the workspace: {error}") from error
 
@@ -55,19 +55,23 @@ def build(entity: str, project: str, measured: list[str], keys: list[str]) -> An
     )  # fmt: skip
 
 
-def metrics(found: Collection) -> list[str]:
+def metrics(collection: Collection) -> list[str]:
     """What the runs measured, the test set first."""
     names = {
-        key for run in found.runs for row in run.evaluations[:1] for key in row if key.startswith(MEASURED)
+        key
+        for run in collection.runs
+        for row in run.evaluations[:1]
+        for key in row
+        if key.startswith(MEASURED)
     }
     return sorted(names or scoreboard({}).columns)
 
 
-def swept(found: Collection) -> list[str]:
+def swept(collection: Collection) -> list[str]:
     """Keys of the algorithm, the data and the clients in which the runs differ."""
     starts = ("algorithm.", "schedule.", "participation.", "data.", "local.")
     values: dict[str, set[str]] = {}
-    for run in found.runs:
+    for run in collection.runs:
         for key, value in run.config.items():
             if key.startswith(starts) and not key.endswith(("_target_", ".seed")):
                 values.setdefault(key, set()).add(repr(value))

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+from fedgm.client.weights import require_trainable
 from fedgm.errors import require
 from fedgm.federated.events import FederatedCallback, ServerUpdate, StageEnd, fire
 from fedgm.lightning import pl
@@ -41,7 +42,9 @@ class FedGM(FederatedCallback):
         return self._engine
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        """Make the plan, now that the number of rounds is known."""
+        """Refuse a module that cannot be federated, then make the plan for this number of rounds."""
+        if stage == "fit":
+            require_trainable(pl_module)
         if self._engine is None and stage == "fit":
             rounds, (rule, schedule) = trainer.max_epochs or -1, self._pending
             require(rounds > 0, "max_epochs", rounds, "the number of server rounds", "max_epochs=100")

@@ -14,6 +14,7 @@ from fedgm.federated.cohort import ClientParts, RoundSettings
 from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
 from fedgm.participation import Participation, ideal
+from fedgm.seals import name_of
 from fedgm.upload.message import Plain as WholeDelta
 from fedgm.upload.message import UploadRule
 
@@ -73,7 +74,7 @@ def federate(
         eval_every=trainer.check_val_every_n_epoch or 1,
         keep=state == "keep",
     )
-    store = MemoryStore() if folder is None else ClientStore(Path(folder))
+    store = MemoryStore() if folder is None else ClientStore(Path(folder), run=name_of("federate", seed))
     parts = ClientParts(client or Plain(), upload or WholeDelta(), store)
     scheme = participation or ideal(data.count, m, epochs, seed)
     loop = FederatedLoop(trainer, data, scheme, settings, parts, whole_checkpoints=True)

@@ -1,17 +1,7 @@
 """FederatedLoop: Lightning's fit loop with a server round as its epoch and a client as its batch.
 
-Lightning 2 has no public way to replace the fit loop, but ``trainer.fit_loop`` is a plain attribute.
-Private names used, watched by ``tests/federated/test_loop.py``: ``pytorch_lightning.loops.fit_loop._FitLoop``
-with ``epoch_loop``, ``epoch_progress``, ``_data_source``; of ``epoch_loop``: ``batch_progress``,
-``val_loop``, ``automatic_optimization.optim_progress``, ``_batches_that_stepped``, ``update_lr_schedulers``;
-``trainer._logger_connector._first_loop_iter``; in ``fedgm/federated/cohort.py`` also
-``pytorch_lightning.trainer.call._call_callback_hooks``; in ``fedgm/client/hooks.py``
-``pytorch_lightning.trainer.call._call_lightning_module_hook``, ``epoch_loop._results``,
-``lightning_module._current_fx_name``, ``trainer._logger_connector.on_batch_start``,
-``trainer._logger_connector.on_batch_end``; in ``fedgm/federated/workers.py``
-``pytorch_lightning.strategies.launchers.launcher._Launcher``, ``strategy._configure_launcher``,
-``strategy._launcher``; in ``fedgm/lightning.py`` ``pytorch_lightning.loops.loop._Loop`` and
-``pytorch_lightning.loops.progress._BaseProgress``.
+Lightning 2 has no public way to replace the fit loop, but ``trainer.fit_loop`` is a plain attribute. The
+private names that this takes are listed in docs/decisions.md and watched by ``tests/federated/test_loop.py``.
 """
 
 import math
@@ -22,7 +12,14 @@ import torch
 
 from fedgm.client.rules import State
 from fedgm.client.store import MemoryStore
-from fedgm.client.weights import FlatWeights, History, Snapshot, is_finite
+from fedgm.client.weights import (
+    FlatWeights,
+    History,
+    Snapshot,
+    UnsavedBuffers,
+    is_finite,
+    require_trainable,
+)
 from fedgm.clock import Stopwatch, rate
 from fedgm.data.clients import ClientData, bring
 from fedgm.errors import FedGMError
@@ -59,6 +56,8 @@ class FederatedLoop(FitLoop):
         self.shared: State = {}  # what the client rule keeps at the server
         self.history = History(participation.history)
         self._past: list[tuple[Snapshot, State]] = []  # before x_t, from a checkpoint
+        self._unsaved: UnsavedBuffers | None = None
+        self._restored: dict[str, torch.Tensor] = {}  # of them, from a checkpoint
         self.row: Row = {}  # of the last round; complete when `on_train_epoch_end` fires
         self._logged: dict[str, float] = {}  # what a module that is not a TaskModule logged in an evaluation
         self.initial: dict[str, float] = {}  # x_0 as evaluated before the first round
@@ -91,19 +90,13 @@ class FederatedLoop(FitLoop):
         self._require_supported()
         super().on_run_start()
         bring(self.data, self.trainer.strategy.root_device)
-        self.weights = FlatWeights(self.module)
+        self.weights, self._unsaved = FlatWeights(self.module), UnsavedBuffers(self.module)
+        self._unsaved.restore(self._restored)
         for model, shared in self._past:
             self.history.push(model, shared)
         self.history.push(self.weights.read(), self.shared)
-        self.clients = self.cohorts(
-            self.trainer,
-            self.data,
-            self.participation,
-            self.settings,
-            self.parts,
-            self.weights,
-            self.metrics,
-        )
+        known = self.trainer, self.data, self.participation, self.settings, self.parts
+        self.clients = self.cohorts(*known, self.weights, self.metrics)
         if rounds_done(self.trainer) == 0:
             self._evaluate()
             self.initial = dict(self.measured)
@@ -121,9 +114,8 @@ class FederatedLoop(FitLoop):
         fire(self.trainer, "on_server_update", update)
         self._require_moved(update, x_t)
         self._require_finite(update.x, t)
-        self.shared, x_next = shared, Snapshot(update.x, cohort.mean.buffers, cohort.mean.counters)
+        self.shared, x_next = shared, self.weights.settle(cohort.mean.over(update.x))
         self.history.push(x_next, self.shared)
-        self.weights.write(x_next)
         trained = watch.seconds()
         if due := t % self.settings.eval_every == 0 or t == self.max_epochs:
             self._evaluate_at(x_next, update)
@@ -135,6 +127,7 @@ class FederatedLoop(FitLoop):
 
     def _require_supported(self) -> None:
         """Refuse what a client's local steps (Alg. 2) would silently leave out."""
+        require_trainable(self.module)
         if self.trainer.accumulate_grad_batches != 1:
             every = self.trainer.accumulate_grad_batches
             raise FedGMError(
@@ -271,6 +264,7 @@ class FederatedLoop(FitLoop):
         """Rounds applied and local steps; there is no random state to save."""
         state: dict[str, Any] = {"local_steps": self.local_steps, "initial": self.initial}
         state |= {"shared": dict(self.shared), "diverged": self.diverged}
+        state["buffers"] = self._unsaved.changed() if self._unsaved else {}
         if self.whole_checkpoints:
             past = range(len(self.history) - 1, 0, -1)
             state["past"] = [self.history[tau]._asdict() for tau in past]
@@ -284,6 +278,7 @@ class FederatedLoop(FitLoop):
         state = state_dict["fedgm"]
         self.local_steps, self.initial = state["local_steps"], state["initial"]
         self.shared, self.diverged = dict(state["shared"]), state["diverged"]
+        self._restored = state.get("buffers", {})
         models = [Snapshot(**model) for model in state.get("past", [])]
         self._past = list(zip(models, state.get("past_shared", []), strict=True))
         if isinstance(self.parts.store, MemoryStore):

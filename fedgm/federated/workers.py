@@ -62,7 +62,13 @@ class FederatedDDP(DDPStrategy):
     """DDP without the gradient hooks: workers train different clients, and only the cohort's sum is shared.
 
     Stock DDP all-reduces every gradient, and hangs as soon as two clients take unequal numbers of steps.
+    ``threads`` are torch's threads of each worker; a process that has used several must fork none with
+    several, whose threads would wait for those of the parent.
     """
+
+    def __init__(self, threads: int = 1, **options: Any) -> None:
+        super().__init__(**options)
+        self.threads = threads
 
     def configure_ddp(self) -> None:
         """No wrapper; every worker starts from the weights of worker 0."""
@@ -124,7 +130,8 @@ class ForkLauncher(Launcher):
         os.environ |= {"MASTER_ADDR": environment.main_address, "MASTER_PORT": str(environment.main_port)}
         sys.stdout.flush()
         sys.stderr.flush()
-        parent = os.getpid()
+        parent, threads = os.getpid(), torch.get_num_threads()
+        torch.set_num_threads(self._strategy.threads)
         for rank in range(1, self._strategy.num_processes):
             child = os.fork()
             if child == 0:
@@ -141,6 +148,7 @@ class ForkLauncher(Launcher):
         finally:
             over.set()
             self._reap()
+            torch.set_num_threads(threads)
 
     def kill(self, signum: Any) -> None:
         """End the other workers."""

@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from fedgm.plain import plain
 from fedgm.results.curve import sign
 
 Mark = Literal["finished", "diverged", "paused", "running", "waiting", "failed"]
 Value = float | str
+WORD = 40  # characters of a key or a value on an axis
 SYMBOLS = {"algorithm.eta": "η", "algorithm.beta": "β", "algorithm.nu": "ν", "data.alpha": "α"}
 
 
@@ -77,12 +79,14 @@ def label(key: str, keys: Sequence[str]) -> str:
     if key in SYMBOLS:
         return SYMBOLS[key]
     short = key.rsplit(".", 1)[-1]
-    return short if sum(other.rsplit(".", 1)[-1] == short for other in keys) == 1 else key
+    clear = sum(other.rsplit(".", 1)[-1] == short for other in keys) == 1
+    return plain(short if clear else key, WORD)
 
 
 def shown(value: Value) -> str:
     """A value as it is written on an axis."""
-    return value if isinstance(value, str) else f"{value:.4g}"
+    numeric = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:.4g}" if numeric else plain(value, WORD)
 
 
 def named(values: Mapping[str, Value], keys: Sequence[str]) -> str:

@@ -84,9 +84,8 @@ def server_app() -> ServerApp:
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
-        from rich.console import Console
-
         from fedgm.flower.server import serve
+        from fedgm.screen import Screen
 
         given = context.run_config
         terms = Terms(
@@ -96,11 +95,11 @@ def server_app() -> ServerApp:
         )
         log = str(given.get("log", ""))
         with open(log or "/dev/stdout", "a", buffering=1) as file:  # noqa: PTH123 - a terminal has no path
-            console = Console(file=file) if log else Console()
+            console = Screen(file=file) if log else Screen()
             try:
                 serve(FlowerPost(grid), words_in(given), terms, console)
             except FedGMError as error:
-                console.print(f"error: {error}", highlight=False, soft_wrap=True, markup=False)
+                console.say(f"error: {error}")
                 raise
 
     return app

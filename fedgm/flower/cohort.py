@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from fedgm.client.weights import History, Snapshot, is_finite
+from fedgm.client.weights import History, Snapshot, is_finite, stays_finite
 from fedgm.errors import FedGMError, require_fits
 from fedgm.federated.cohort import ClientUpdate, CohortTrainer
 from fedgm.federated.events import ClientEnd, fire
@@ -91,7 +91,7 @@ class RemoteCohort(CohortTrainer):
             delta = unpack(self.parts.upload, message, start.x)
             sent, x = Sent(delta, len(message), {}), start.x - delta
         after = Snapshot(x, came.buffers, came.counters)
-        finite = is_finite(delta) and is_finite(after.buffers) and is_finite(came.message)
+        finite = is_finite(delta) and stays_finite(start.buffers, after.buffers) and is_finite(came.message)
         finite = finite and all(map(math.isfinite, (came.result.measured, *came.result.sums)))
         return ClientUpdate(came.result, after, sent, came.message, finite)
 

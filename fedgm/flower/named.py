@@ -61,9 +61,9 @@ class NamedServer:
         for reply, share in zip(good.values(), parts, strict=True):
             after = self._snapshot(reply.arrays)
             delta = before.x - after.x
-            mean.add(delta, after.buffers, after.counters, 1.0, share)
+            mean.add(delta, after, 1.0, share)
             squared += share * scaled(delta, 1.0).double().square().sum().item()
-        result = mean.mean(before.x.dtype)
+        result = mean.mean()
         x = self.engine.step(t, before.x, result.delta, RoundFacts(squared / sum(parts)))
         if not is_finite(x):
             raise FedGMError(f"the model became non-finite in round {t}. Try a smaller eta")
@@ -72,7 +72,7 @@ class NamedServer:
             "round": t, **self.engine.row, "update/norm": result.delta.norm().item(),
             "cohort/clients": len(good), "cohort/dropped": len(self.dropped),
         }  # fmt: skip
-        return self._named(arrays, Snapshot(x, result.buffers, result.counters))
+        return self._named(arrays, result.over(x))
 
     def _good(self, arrays: Arrays, replies: Mapping[str, Reply]) -> dict[str, Reply]:
         """Replies that fit the model and are finite; the others are named in ``dropped``."""

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from rich.console import Console
-
 from fedgm.config import compose
 from fedgm.config.identity import identity
 from fedgm.flower.cohort import RemoteCohort
@@ -15,11 +13,12 @@ from fedgm.flower.post import Post, Terms
 from fedgm.running.folder import locate
 from fedgm.running.one_run import RunResult
 from fedgm.running.start import execute
+from fedgm.screen import Screen
 
 LIVE = "fedgm.participation.live.live"  # the scheme of a real clock
 
 
-def serve(post: Post, words: Sequence[str], terms: Terms, console: Console | None = None) -> RunResult:
+def serve(post: Post, words: Sequence[str], terms: Terms, console: Screen | None = None) -> RunResult:
     """Do what ``python run.py WORDS`` does with clients that ``post`` reaches; the same words continue."""
     words = [*words, "trainer.workers=1"]  # the server itself trains nobody
     cfg = compose(words)
@@ -29,4 +28,4 @@ def serve(post: Post, words: Sequence[str], terms: Terms, console: Console | Non
         folder = locate(cfg, words, mark)
         cohorts = partial(LiveCohort, folder, keep.every * keep.keep, keep.sync)
     cohorts = partial(cohorts, post, terms, name_of(mark, cfg.seed))
-    return execute(cfg, words, console or Console(), cohorts=cohorts)
+    return execute(cfg, words, console or Screen(), cohorts=cohorts)

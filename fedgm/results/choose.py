@@ -5,6 +5,7 @@ from typing import Any
 
 from fedgm.config.identity import number
 from fedgm.errors import RefusedError, near, require
+from fedgm.plain import plain
 from fedgm.results.run import Run
 
 
@@ -82,4 +83,4 @@ def goal(run: Run, metric: str) -> str:
 
 def shown(run: Run, metric: str, value: float | None) -> str:
     """A measured value as people read it."""
-    return run.board.metric(metric).show(value)
+    return plain(run.board.metric(metric).show(value), 40)

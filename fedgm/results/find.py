@@ -7,10 +7,12 @@ from warnings import warn
 
 import yaml
 
+from fedgm import seals
 from fedgm.config.identity import dotted
 from fedgm.config.trust import text_of
 from fedgm.errors import FedGMError, RefusedError
 from fedgm.lock import is_alive
+from fedgm.plain import message
 from fedgm.results import archive, summary
 from fedgm.results.rows import Row
 from fedgm.results.rows import read as read_rows
@@ -39,16 +41,18 @@ def read_folder(folder: Path, all_rows: bool = False) -> Run | None:
     rows = read_rows(folder / "metrics.jsonl")
     kept = {key: facts.get(key) for key in FACTS} | {"rounds_done": len(rows)}
     kept["status"] = status_now(folder, facts, rows)
-    return Run(kept, configuration(folder), evaluations(rows), folder, rows if all_rows else [])
+    config = {} if seals.changed(folder, facts, [seals.CONFIG]) else configuration(folder)
+    is_sealed = seals.KEY in facts
+    return Run(kept, config, evaluations(rows), folder, rows if all_rows else [], is_sealed)
 
 
 def status_now(folder: Path, facts: dict[str, Any], rows: list[Row]) -> Status:
     """The status of a summary, unless the folder shows that it is no longer true."""
     status = Status(facts["status"])
+    if not summary.is_whole(folder, facts, rows) and not is_alive(folder):  # a process writes one by one
+        return Status.DAMAGED  # its command says what is missing, and what to type
     if status == Status.RUNNING and not is_alive(folder):
         return Status.KILLED  # the same command continues it
-    if status in summary.DONE and not summary.is_whole(folder, facts, rows):
-        return Status.DAMAGED  # its command says what is missing, and what to type
     return status
 
 
@@ -147,7 +151,7 @@ def below(*places: str | Path, all_rows: bool = False) -> list[Run]:
         elif run != BEGUN:
             notes.setdefault(run, []).append(str(path))
     for note, paths in notes.items():
-        warn(f"left out: {', '.join(paths)}: {note}", stacklevel=2)
+        warn(message(f"left out: {', '.join(paths)}: {note}"), stacklevel=2)
     return list(once(runs).values())
 
 

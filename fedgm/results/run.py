@@ -35,6 +35,7 @@ class Run:
     evaluations: list[Row] = field(repr=False)
     folder: Path | None = None  # None: it comes from an archive
     rows: list[Row] = field(default_factory=list[Row], repr=False)  # of every round, where asked for
+    is_sealed: bool = True  # False: of an older version, whose files do not show that they were changed
 
     @classmethod
     def missing(cls, seed: int) -> "Run":

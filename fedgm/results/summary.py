@@ -1,16 +1,17 @@
 """summary.json as readers see it: what a run was, how it ended, and whether its results are still whole."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from fedgm.errors import FedGMError
-from fedgm.files import digest, read_json
+from fedgm.files import read_json
 from fedgm.results import shape
 from fedgm.results.rows import Row, summarise
 from fedgm.results.rows import read as read_rows
+from fedgm.seals import CONFIG, SUMMARY, changed, is_as_written
 from fedgm.tasks.metric import scoreboard
 
 
@@ -41,9 +42,13 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def complete(folder: Path) -> dict[str, Any]:
-    """The summary with every key that the command of the run needs; else nothing."""
+    """The summary with every key that the command of the run needs; else nothing.
+
+    Nothing where it was changed, either, unless it says that the run is done: then the command is refused.
+    """
     content = read(folder)
-    return content if shape.is_complete(content) else {}
+    usable = is_as_written(content, SUMMARY) or content.get("status") in DONE
+    return content if usable and shape.is_complete(content) else {}
 
 
 def is_damaged(folder: Path) -> bool:
@@ -51,16 +56,21 @@ def is_damaged(folder: Path) -> bool:
     return (folder / "summary.json").exists() and not complete(folder)
 
 
-def digests(folder: Path, names: Sequence[str] = RESULTS) -> dict[str, str]:
-    """Checksums of a run's results, as far as they are there."""
-    paths = [folder / name for name in names]
-    return {path.name: digest(path.read_bytes()) for path in paths if path.is_file()}
+def covered(status: str) -> tuple[str, ...]:
+    """The files whose checksums a summary holds: while a run is running, rows are added to the others."""
+    if status == Status.RUNNING:
+        return (CONFIG,)
+    return (CONFIG, *RESULTS) if status in DONE else (CONFIG, RESULTS[0])
 
 
 def require_whole(folder: Path, done: dict[str, Any]) -> None:
     """Refuse a run that is done but lacks its results: only the user knows where they went."""
-    now, rows = digests(folder), read_rows(folder / "metrics.jsonl")
-    lost = [name for name in RESULTS if name not in now] or _changed(done, now, rows)
+    rows = read_rows(folder / RESULTS[0])
+    lost = [name for name in RESULTS if not (folder / name).is_file()] or _changed(
+        folder, done, RESULTS, rows
+    )
+    if not is_as_written(done, SUMMARY):
+        lost = ["summary.json (changed)"]
     if not lost and not agrees(done, rows):
         lost = ["summary.json (changed: its results are not those of the rows)"]
     if lost:
@@ -71,18 +81,18 @@ def require_whole(folder: Path, done: dict[str, Any]) -> None:
         )
 
 
-def is_whole(folder: Path, done: dict[str, Any], rows: list[Row]) -> bool:
-    """The same for readers of many runs, who check of a model only that it is there."""
-    written = done.get("digests") or {}
-    gone = [name for name in written if not (folder / name).is_file()]
-    return not gone and not _changed(done, digests(folder, RESULTS[:1]), rows)
+def is_whole(folder: Path, facts: dict[str, Any], rows: list[Row]) -> bool:
+    """Whether the files of a folder fit each other, for readers of many runs: a model need only be there."""
+    gone = [name for name in facts.get("digests") or {} if not (folder / name).is_file()]
+    small = (CONFIG, RESULTS[0])
+    return is_as_written(facts, SUMMARY) and not gone and not _changed(folder, facts, small, rows)
 
 
 def agrees(stored: dict[str, Any], rows: list[Row]) -> bool:
     """Whether a summary says what its rows say; a sum may differ in its last bit between versions."""
     try:
         computed = summarise(rows, scoreboard(stored))
-    except (KeyError, StopIteration):  # a metric that the rows, or the summary itself, do not have
+    except KeyError:  # a metric that the rows do not have
         return False
     return all(_agree(computed[key], stored.get(key)) for key in ("final", "best", "last10"))
 
@@ -95,12 +105,11 @@ def _agree(computed: dict[str, Any] | None, stored: Any) -> bool:
     return all(a == b or (None not in (a, b) and math.isclose(a, b, rel_tol=1e-12)) for a, b in pairs)
 
 
-def _changed(done: dict[str, Any], now: dict[str, str], rows: list[Row]) -> list[str]:
-    """Results that are there, but not as the run has written them; older versions kept no checksums."""
-    written = done.get("digests") or {}
-    if changed := [f"{name} (changed)" for name in now if written.get(name, now[name]) != now[name]]:
-        return changed
-    whole = done.get("rounds_done") in (None, len(rows))
+def _changed(folder: Path, facts: dict[str, Any], files: Iterable[str], rows: list[Row]) -> list[str]:
+    """Files that are there, but not as the run has written them; older versions kept no checksums."""
+    if unlike := [f"{name} (changed)" for name in changed(folder, facts, files)]:
+        return unlike
+    whole = facts["status"] not in DONE or facts.get("rounds_done") in (None, len(rows))
     return [] if whole else [f"metrics.jsonl (changed: it has {len(rows)} rows)"]
 
 

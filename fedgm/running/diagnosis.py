@@ -19,6 +19,7 @@ from fedgm.data.federation import Federation
 from fedgm.errors import FedGMError, RefusedError
 from fedgm.running.parts import build_parts, load_clients
 from fedgm.running.trainer import build_module
+from fedgm.seals import require_as_written
 from fedgm.server.rule import SeesNorms
 from fedgm.theory import (
     Estimate,
@@ -126,6 +127,7 @@ def estimate_run(
     if not isinstance(federation, Federation):
         raise RefusedError(f"--estimate {folder}: data={config.data.name} has no images. Allowed: image data")
     module = build_module(config, federation.facts)
+    require_as_written(folder, "model.safetensors", "the run's command with rerun=true")
     try:
         module.load_state_dict(load_file(folder / "model.safetensors"))
     except (OSError, SafetensorError, RuntimeError) as error:

@@ -9,9 +9,10 @@ from typing import Any
 
 from fedgm.config import RunConfig
 from fedgm.config.winners import origin
-from fedgm.files import write_json
 from fedgm.results import rows
+from fedgm.results.summary import covered
 from fedgm.running.parts import Parts
+from fedgm.seals import SUMMARY, checksums, write_json
 from fedgm.tasks.metric import scoreboard
 
 PACKAGES = ("fedgm", "torch", "pytorch-lightning", "hydra-core", "wandb", "numpy")
@@ -52,11 +53,11 @@ def of_data(given: Mapping[str, Any]) -> dict[str, Any]:
 def write(
     folder: Path, static: dict[str, Any], status: str, sync: bool = False, **more: Any
 ) -> dict[str, Any]:
-    """Write the summary with what the rows say by now, and return it."""
+    """Write the summary with what the rows say by now and the checksums of what it covers; return it."""
     stored = rows.read(folder / "metrics.jsonl")
     summary = {**static, "status": status, **rows.summarise(stored, scoreboard(static)), **more}
-    write_json(folder / "summary.json", summary, sync)
-    return summary
+    summary["digests"] = checksums(folder, covered(status))
+    return write_json(folder / SUMMARY, summary, sync)
 
 
 def versions() -> dict[str, str]:

@@ -5,27 +5,28 @@ from pathlib import Path
 from typing import Any
 
 from fedgm.client.store import ClientStore
-from fedgm.files import DamagedError, digest
 from fedgm.results import rows, summary
 from fedgm.running.checkpoint import checkpoints, past_models, read_checkpoint, read_model, round_of
+from fedgm.seals import DamagedError, changed, digest, is_named
 
 
 def newest_good(
-    folder: Path, history: int = 1, store: ClientStore | None = None
+    folder: Path, run: str, history: int = 1, store: ClientStore | None = None
 ) -> tuple[Path | None, list[str]]:
     """The newest checkpoint of a run folder that can be used, and what a user must be told about the others.
 
-    It needs its past models, the states of its clients, and the rows of all rounds until then.
+    It needs its past models, the states of its clients, and the rows of all rounds until then, all of the
+    same run.
     """
     notes: list[str] = []
     stored = rows.read(folder / "metrics.jsonl")
     for path in checkpoints(folder / "checkpoints"):
         try:
-            content = read_checkpoint(path)
+            content = read_checkpoint(path, run)
             _check_shape(content, round_of(path))
             for past in past_models(path.parent, round_of(path), history):
-                read_model(past)
-            _check_states(content, round_of(path), store)
+                read_model(past, run)
+            states = _check_states(content, round_of(path), store)
             _check_rows(content, round_of(path), stored)
         except (PermissionError, MemoryError):
             raise  # says nothing about the file
@@ -34,7 +35,13 @@ def newest_good(
             notes.append(f"checkpoint {path.name} is damaged ({reason}): using the one before")
             _put_aside(path)
             continue
+        if store is not None:
+            store.forget_beyond(states)
+        if not is_named(path):
+            notes.append(f"checkpoint {path.name} is of an older version: it does not say which run it is of")
         return path, notes
+    if store is not None:
+        store.forget_beyond({})
     if notes:
         notes.append("no checkpoint can be read: starting from round 1")
     elif stored:
@@ -42,17 +49,17 @@ def newest_good(
     return None, notes
 
 
-def is_paused_at(folder: Path, before: dict[str, Any], last: float) -> bool:
+def is_paused_at(folder: Path, run: str, before: dict[str, Any], last: float) -> bool:
     """Whether a paused run has every round until ``last``, with its rows as they were written."""
     t = before.get("rounds_done") or 0
     if before.get("status") != "paused" or t < last:
         return False
     stored = rows.read(folder / "metrics.jsonl")
     whole = len(stored) >= t and not rows.has_more(folder / "metrics.jsonl", stored)
-    if not whole or not summary.agrees(before, stored[:t]):
+    if not whole or changed(folder, before, ["metrics.jsonl"]) or not summary.agrees(before, stored[:t]):
         return False
     try:
-        content = read_checkpoint(folder / "checkpoints" / f"round-{t:06d}.ckpt")
+        content = read_checkpoint(folder / "checkpoints" / f"round-{t:06d}.ckpt", run)
         _check_shape(content, t)
     except Exception:
         return True  # the rows are the result so far; whoever continues looks for another checkpoint
@@ -74,18 +81,20 @@ def _check_shape(content: Any, t: int) -> None:
         raise DamagedError(f"it is not the checkpoint of round {t}")
 
 
-def _check_states(content: dict[str, Any], t: int, store: ClientStore | None) -> None:
-    """Every client's last state; checkpoints of older versions do not say which there were."""
+def _check_states(content: dict[str, Any], t: int, store: ClientStore | None) -> dict[int, int]:
+    """Client -> round of its last state, each verified; checkpoints of older versions do not say which."""
     if store is None:
-        return
-    states = content["callbacks"].get("RoundCheckpoint", {}).get("states")
-    for client, kept in (store.newest(until=t) if states is None else states).items():
+        return {}
+    stated = content["callbacks"].get("RoundCheckpoint", {}).get("states")
+    states: dict[int, int] = store.newest(until=t) if stated is None else stated
+    for client, kept in states.items():
         try:
             store.read(client, kept)
         except FileNotFoundError:
             raise DamagedError(f"the state of client {client} after round {kept} is gone") from None
         except Exception as error:
             raise DamagedError(f"the state of client {client} after round {kept}: {error}") from None
+    return states
 
 
 def _check_rows(content: dict[str, Any], t: int, stored: list[rows.Row]) -> None:

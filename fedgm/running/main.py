@@ -18,6 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fedgm import config
 from fedgm.config.refusals import ERRORS
 from fedgm.errors import FedGMError, RefusedError, RunLockedError, near
+from fedgm.plain import message
 
 FULL = "HYDRA_FULL_ERROR"  # set by a user: Hydra's own traceback
 _begun: list[bool] = []  # whether Hydra has taken the words: what is raised after that is not about them
@@ -28,14 +29,13 @@ def task(cfg: DictConfig) -> dict[str, Any]:
     _begun.append(True)
     hydra_config = HydraConfig.get()
     alone = hydra_config.mode != RunMode.MULTIRUN
-    from rich.console import Console
-
     from fedgm.running.start import execute
+    from fedgm.screen import Screen
 
     try:
-        result = execute(cfg, list(hydra_config.overrides.task), Console(), alone)
+        result = execute(cfg, list(hydra_config.overrides.task), Screen(), alone)
     except FedGMError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {message(error)}", file=sys.stderr)
         if alone:
             raise SystemExit(error.exit_code) from None
         return {"status": _end(error), "reason": str(error)}
@@ -73,7 +73,7 @@ def main() -> None:
     try:
         require_options(sys.argv[1:])
     except RefusedError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {message(error)}", file=sys.stderr)
         raise SystemExit(error.exit_code) from None
     config.register()
     before = os.environ.get(FULL)
@@ -87,7 +87,7 @@ def main() -> None:
         words = [word for word in sys.argv[1:] if not word.startswith("-")]
         if before == "1" or (_begun and not isinstance(error, HydraException | OmegaConfBaseException)):
             raise
-        print(f"error: {config.refusal(error, words)}", file=sys.stderr)
+        print(f"error: {message(config.refusal(error, words))}", file=sys.stderr)
         raise SystemExit(2) from None
     finally:  # processes that this one starts later decide for themselves
         del os.environ[FULL]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from fedgm.config import RunConfig, reopened
@@ -11,6 +12,7 @@ from fedgm.errors import FedGMError, RefusedError
 from fedgm.lightning import pl
 from fedgm.running.parts import load_clients, task_class
 from fedgm.running.trainer import build_module
+from fedgm.seals import require_as_written
 
 NEEDED, GUESS = "num_classes", 10  # the stored weights say how many there are
 
@@ -31,9 +33,11 @@ def load_model(run: str | Path, trust: Sequence[str] = ()) -> pl.LightningModule
             f"{folder} has no model.safetensors: a run writes it at its end. Finish the run first"
         )
     stored = reopened(folder, trust)
+    require_as_written(folder, weights.name, "the run's command with rerun=true")
     try:
         tensors = load_file(weights)
         module = build_module(stored, _facts(stored))
+        tensors = restored(tensors, module.state_dict())
         if (classes := _classes(module.state_dict(), tensors)) is not None:
             module = build_module(stored, {NEEDED: classes})
         module.load_state_dict(tensors)
@@ -42,6 +46,28 @@ def load_model(run: str | Path, trust: Sequence[str] = ()) -> pl.LightningModule
         raise FedGMError(f"{weights} is damaged ({reason}). Try the run's command with rerun=true") from None
     module.eval()
     return module
+
+
+def storable(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A module's state as safetensors can hold it: no memory twice (tied weights), complex64 at most.
+
+    Wider complex numbers become pairs of real ones, which :func:`restored` turns back.
+    """
+    tensors, places = dict[str, Tensor](), set[int]()
+    for name, tensor in state.items():
+        tensor = tensor.detach().resolve_conj().contiguous()
+        if tensor.is_complex() and tensor.dtype != torch.complex64:
+            tensor = torch.view_as_real(tensor)
+        tensors[name] = tensor.clone() if tensor.data_ptr() in places else tensor
+        places.add(tensor.data_ptr())
+    return tensors
+
+
+def restored(tensors: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What :func:`storable` was given, told by the state of the module it belongs to."""
+    wide = [name for name, tensor in like.items() if tensor.is_complex() and tensor.dtype != torch.complex64]
+    # Copied first: torch reads complex numbers in steps of 16 bytes, which a file need not keep to.
+    return {**tensors, **{name: torch.view_as_complex(tensors[name].clone()) for name in wide}}
 
 
 def _facts(stored: RunConfig) -> Mapping[str, Any]:

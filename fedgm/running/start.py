@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig
-from rich.console import Console
 
 from fedgm.config import require_sound
 from fedgm.config.identity import identity
 from fedgm.errors import require_fits
 from fedgm.running.folder import locate
+from fedgm.screen import Screen
 from fedgm.starting import ready, without_treespec_warning
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def execute(
     cfg: DictConfig,
     overrides: Sequence[str],
-    console: Console,
+    console: Screen,
     alone: bool = True,
     callbacks: "Sequence[pl.Callback]" = (),
     cohorts: "Callable[..., CohortTrainer] | None" = None,

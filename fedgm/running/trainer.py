@@ -26,6 +26,7 @@ from fedgm.models.build import build_net, fit_batches
 from fedgm.models.size import parameters
 from fedgm.running.checkpoint import AtomicCheckpointIO
 from fedgm.running.parts import Parts, task_class
+from fedgm.seals import UNNAMED
 from fedgm.tasks import TaskModule
 from fedgm.tasks.module import Numbered
 
@@ -65,15 +66,19 @@ def worker_count(config: RunConfig, alone: bool) -> int:
 
 
 def build_trainer(
-    config: RunConfig, callbacks: list[pl.Callback], workers: int, loggers: Sequence[Logger] = ()
+    config: RunConfig,
+    callbacks: list[pl.Callback],
+    workers: int,
+    loggers: Sequence[Logger] = (),
+    run: str = UNNAMED,
 ) -> pl.Trainer:
-    """Lightning's Trainer with everything off that belongs to us: checkpoints, progress."""
+    """Lightning's Trainer without what is ours: checkpoints, sealed with the name of the run; progress."""
     for name in TALKATIVE:
         logging.getLogger(name).setLevel(logging.WARNING)
     torch.set_num_threads(config.trainer.threads)
-    strategy: Any = FederatedDDP() if workers > 1 else "auto"
+    strategy: Any = FederatedDDP(config.trainer.threads) if workers > 1 else "auto"
     started, per_node = world(), workers
-    plugins: list[Any] = [AtomicCheckpointIO(config.checkpoint.sync)]
+    plugins: list[Any] = [AtomicCheckpointIO(config.checkpoint.sync, run)]
     if started is not None:
         per_node = workers // started.nodes
     elif workers > 1:  # our own forks, also inside a SLURM job that srun has not multiplied

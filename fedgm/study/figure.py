@@ -17,18 +17,22 @@ from fedgm.study import claims
 # What is wanted first comes first: `all` takes hours.
 ORDER = ("1ab", "1cd", "2", "5", "6", "9", "4", "7", "3", "8")
 WINDOWS: dict[str, Window] = {"": whole, "first quarter": first_quarter, "last quarter": last_quarter}
-LINE = ("key", "name", "overrides", "grid")
+LINE = ("key", "name", "overrides", "grid", "row")
 SEEDS = 3  # of a figure that names no number for its profile
 
 
 @dataclass(frozen=True)
 class Line:
-    """A curve of the figure; ``grid`` names the sweep file, and its overrides, whose winner it is."""
+    """A curve of the figure; ``grid`` names the sweep file, and its overrides, whose winner it is.
+
+    ``row`` is the title of the row of panels that it is drawn in; a line without one is in every row.
+    """
 
     key: str
     name: str
     overrides: tuple[str, ...]
     grid: str | None = None
+    row: str = ""
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,8 @@ def _line(experiment: str, node: dict[str, Any]) -> Line:
             raise ClashError(
                 f"{where}.{key}", "(missing)", "a line has key, name and overrides", "key: fedgm"
             )
-    return Line(node["key"], node["name"], tuple(str(node["overrides"]).split()), node.get("grid"))
+    overrides = tuple(str(node["overrides"]).split())
+    return Line(node["key"], node["name"], overrides, node.get("grid"), str(node.get("row") or ""))
 
 
 def _panel(experiment: str, words: str) -> Panel:

@@ -9,7 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fedgm.config import compose
 from fedgm.config.identity import identity
-from fedgm.errors import FedGMError
+from fedgm.errors import RefusedError
 from fedgm.results.run import Run
 from fedgm.running.folder import locate
 from fedgm.study.figure import PaperFigure, read
@@ -78,18 +78,24 @@ def seeds_of(figure: PaperFigure, seeds: int | Sequence[int] | None) -> tuple[in
 def make(
     experiment: str, seeds: int | Sequence[int] | None, overrides: Sequence[str], output_dir: str
 ) -> PlannedFigure:
+    """The runs of an experiment's figure."""
+    return plan(read(experiment, overrides), seeds, overrides, output_dir)
+
+
+def plan(
+    figure: PaperFigure, seeds: int | Sequence[int] | None, overrides: Sequence[str], output_dir: str
+) -> PlannedFigure:
     """Compose every line once; a line that cannot be composed is refused with its name."""
-    figure = read(experiment, overrides)
     chosen = seeds_of(figure, seeds)
     jobs: dict[tuple[str, int], Job] = {}
     configs: dict[tuple[str, int], DictConfig] = {}
     for number, line in enumerate(figure.lines):
-        words = [f"+experiment={experiment}", *line.overrides, *overrides, f"output_dir={output_dir}"]
+        words = [f"+experiment={figure.experiment}", *line.overrides, *overrides, f"output_dir={output_dir}"]
         try:
             base = compose(words)
-        except FedGMError as error:
+        except RefusedError as error:
             reason = " ".join(str(error).split())
-            raise FedGMError(f"{figure.name}, line {line.name}: {' '.join(words)}: {reason}") from None
+            raise RefusedError(f"{figure.name}, line {line.name}: {' '.join(words)}: {reason}") from None
         for seed in chosen:
             cfg = deepcopy(base)
             OmegaConf.update(cfg, "seed", seed)

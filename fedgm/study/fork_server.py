@@ -158,14 +158,13 @@ def _fork(channel: socket.socket, overrides: list[str], log: str) -> int:
 
 def _run(overrides: list[str]) -> int:
     """The run itself, as one job of a multirun; returns its exit code."""
-    from rich.console import Console
-
     from fedgm.config import compose
     from fedgm.errors import ConfigError, RunLockedError
     from fedgm.running.start import execute
+    from fedgm.screen import Screen
 
     try:
-        execute(compose(overrides), overrides, Console(), alone=False)
+        execute(compose(overrides), overrides, Screen(), alone=False)
         return 0
     except RunLockedError as error:
         print(error)

@@ -5,10 +5,9 @@ from pathlib import Path
 from statistics import mean, median
 from tempfile import TemporaryDirectory
 
-from rich.console import Console
-
 from fedgm.clock import Stopwatch
 from fedgm.results.rows import read as read_rows
+from fedgm.screen import Screen
 from fedgm.study import rungs
 from fedgm.study.points import Job, SweepPlan
 from fedgm.study.sweep_progress import Results, rung_rounds
@@ -77,7 +76,7 @@ def _first_rounds(plan: SweepPlan) -> float:
     watch = Stopwatch()
     with TemporaryDirectory() as folder:
         words = [*job.overrides, f"output_dir={folder}", *stop, "track.mode=disabled"]
-        result = execute(compose(words), words, Console(quiet=True), alone=False)
+        result = execute(compose(words), words, Screen(quiet=True), alone=False)
         return median(_seconds(result.folder, job) or [watch.seconds()])
 
 

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
+from warnings import warn
 
-from fedgm.files import beside
+from fedgm.files import beside, read_json
+from fedgm.seals import is_as_written, with_seal, write_json
 
 if TYPE_CHECKING:
     from fedgm.study.points import SweepPlan
@@ -56,22 +58,25 @@ class Halving:
 
 def read(plan: "SweepPlan", until: int) -> list[int] | None:
     """The points that go on beyond round ``until``, or None before the rung has decided."""
+    path = _path(plan, until)
+    decision = read_json(path) or {}
     try:
-        decision = json.loads(_path(plan, until).read_text())
-        return [int(point) for point in decision["survivors"]]
-    except (OSError, ValueError, KeyError, TypeError):
+        return [int(point) for point in decision["survivors"]] if is_as_written(decision, path.name) else None
+    except (ValueError, KeyError, TypeError):
         return None
 
 
 def keep(plan: "SweepPlan", until: int, survivors: list[int]) -> list[int]:
-    """Keep a decision, unless another runner was faster: then its decision counts."""
+    """Keep a decision, unless another runner was faster: then its decision counts. A changed one does not."""
     path = _path(plan, until)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        _create(path, json.dumps({"survivors": survivors, "round": until}) + "\n")
+        _create(path, json.dumps(with_seal({"survivors": survivors, "round": until}, path.name)) + "\n")
     except FileExistsError:
-        decided = read(plan, until)
-        return survivors if decided is None else decided
+        if (decided := read(plan, until)) is not None:
+            return decided
+        warn(f"{path} is damaged: the rung decides again", stacklevel=2)
+        write_json(path, {"survivors": survivors, "round": until})
     return survivors
 
 

@@ -1,18 +1,22 @@
 """Runs a sweep: starts what may run, watches it end, asks the rungs, until nothing is left."""
 
+import os
 import signal
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from fedgm.files import no_link
 from fedgm.lock import is_alive
+from fedgm.plain import plain
 from fedgm.study.fork_server import BUSY, Ended, ForkServer
 from fedgm.study.points import Job
 from fedgm.study.sweep_progress import Key, Results, targets
 
 TICK = 0.5  # seconds between two looks
 PAUSE = 30.0  # seconds until a job that another process holds is tried again
+LAST = 20_000  # bytes of a log in which its last line is looked for
 DEATHS = 3  # a run that signals have ended so often has failed
 
 
@@ -91,8 +95,10 @@ def reason(job: Job, code: int) -> str:
     if code < 0:
         return f"ended by {signal.Signals(-code).name}"
     try:
-        lines = [line for line in (job.folder / "output.log").read_text().splitlines() if line.strip()]
+        with open(job.folder / "output.log", "rb", opener=no_link) as log:
+            log.seek(max(0, os.fstat(log.fileno()).st_size - LAST))
+            lines = [line for line in log.read(LAST).decode(errors="replace").splitlines() if line.strip()]
     except OSError:
         lines = []
-    last = lines[-1][:200] if lines else f"exit code {code}"
+    last = plain(lines[-1]) if lines else f"exit code {code}"
     return last if code else f"ended without progress: {last}"

@@ -8,15 +8,15 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from fedgm.config import conf_dir, validate
 from fedgm.errors import near, require
 from fedgm.files import write_atomically
+from fedgm.plain import plain
 from fedgm.results import archive
 from fedgm.results.find import find
 from fedgm.results.run import Key, Run, once
 from fedgm.results.summary import WELL
+from fedgm.screen import Screen
 from fedgm.study import points, sweep_file
 from fedgm.study.display import Display, as_rows, closing
 from fedgm.study.hours import expected_hours
@@ -31,7 +31,7 @@ class Sweep:
     """A sweep file with what the command line adds, and the results of its runs."""
 
     results: Results
-    console: Console
+    console: Screen
 
     @property
     def plan(self) -> SweepPlan:
@@ -89,9 +89,9 @@ class Sweep:
         written = write_table(self.results)  # first: a picture that fails must not cost the table
         drawn = sweep_pictures.draw(self.results)
         for path in [*written, *drawn]:
-            self.console.print(f"  {path}", highlight=False, soft_wrap=True)
+            self.console.say(f"  {path}")
         if send and (note := sweep_pictures.send(self.plan, drawn)):
-            self.console.print(f"  {note}", highlight=False, soft_wrap=True)
+            self.console.say(f"  {plain(note)}")
 
     def write_winner(self) -> Path:
         """Keep the winner in ``conf/best``."""
@@ -120,11 +120,11 @@ def load(
     seeds: Sequence[int] = (0,),
     output_dir: str | Path = "outputs",
     stored: Iterable[str | Path] = (),
-    console: Console | None = None,
+    console: Screen | None = None,
 ) -> Sweep:
     """Read and plan a sweep; runs in the files or folders of ``stored`` count as done."""
     planned = points.make(sweep_file.read(Path(path)), overrides, seeds, str(output_dir))
-    return Sweep(Results(planned, stored_runs(stored)), console or Console())
+    return Sweep(Results(planned, stored_runs(stored)), console or Screen())
 
 
 def stored_runs(places: Iterable[str | Path]) -> dict[Key, Run]:

@@ -105,9 +105,8 @@ class Scoreboard(NamedTuple):
         return self.metric(self.headline)
 
     def metric(self, column: str) -> Metric:
-        """The metric that a column holds."""
-        name = column.split("/")[-1]
-        return next(metric for metric in self.metrics if metric.name == name)
+        """The metric that a column holds; one that no task has described is shown under its name."""
+        return described(column.rpartition("/")[2], [self])
 
     def show(self, column: str, values: Mapping[str, Any], digits: int = 4) -> str:
         """A column's value for people."""

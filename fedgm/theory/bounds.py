@@ -12,7 +12,11 @@ from fedgm.theory.statement import Condition, Report, Terms, Variant, drawn_vari
 
 PRINTED = (
     "the printed Theorem 3 has no term for drawing m of n clients. Where sigma_g is all that is left, runs "
-    "exceed its bound. variant=corrected has the term."
+    "exceed its bound. variant=corrected has the term; docs/theorem3.md has the example."
+)
+UNSTATED = (
+    "its proof also uses {square} L^2 S tau^2 eta_1^2 C^2 eta_l^2 + C S (L^2 W1^2 C + 1 + L bar) eta_l <= 1, "
+    "which the printed statement omits; here the left side is {value:.3g}."
 )
 OUTLIER = (
     "the corollary's proof uses sigma_g for whichever clients arrive. Give sigma_g the "
@@ -43,9 +47,9 @@ def theorem3(problem: Problem, setting: Setting, variant: Variant = "corrected")
     """
     _require_average(setting)
     if variant == "printed":
-        note = PRINTED if setting.m < setting.n else ""
+        notes = [PRINTED if setting.m < setting.n else "", _unstated(problem, setting, 2)]
         conditions, terms = _printed(problem, setting, drift=20, delay=4, T_last=1)
-        return state("3", "Theorem 3", variant, problem, setting, conditions, terms, note)
+        return state("3", "Theorem 3", variant, problem, setting, conditions, terms, *notes)
     L, tau, eta_l, s, eta_1 = problem.L, setting.tau, setting.eta_l, symbols(setting), setting.stages[0][1]
     r = drawn_variance(setting)
     f = 1 + 1.5 * r
@@ -95,10 +99,18 @@ def corollary(problem: Problem, setting: Setting, variant: Variant = "corrected"
     largest = nan if problem.sigma_max is None else problem.sigma_max
     asked = "max_i |grad f_i - grad f| <= sigma_g (unstated)"
     alike = Condition(asked, largest, problem.sigma_g, "max_i |grad f_i - grad f|")
-    note = "" if alike.holds else OUTLIER
+    notes = ["" if alike.holds else OUTLIER, _unstated(problem, setting, 3) if variant == "printed" else ""]
     terms = (first, Pl, Pg + 6)
     name = "Corollary of Theorem 3"
-    return state("3n", name, variant, problem, setting, (*conditions, alike), terms, note)
+    return state("3n", name, variant, problem, setting, (*conditions, alike), terms, *notes)
+
+
+def _unstated(problem: Problem, setting: Setting, square: int) -> str:
+    """The condition on the descent that the proofs of Theorem 3 (2) and its corollary (3) use."""
+    L, s, eta_l, eta_1 = problem.L, symbols(setting), setting.eta_l, setting.stages[0][1]
+    value = square * L**2 * s.S * setting.tau**2 * eta_1**2 * s.C**2 * eta_l**2
+    value += s.C * s.S * (L**2 * s.W1**2 * s.C + 1 + L * s.bar) * eta_l
+    return UNSTATED.format(square=square, value=value)
 
 
 def _printed(

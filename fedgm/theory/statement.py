@@ -94,13 +94,13 @@ def state(
     setting: Setting,
     conditions: tuple[Condition, ...],
     terms: Terms,
-    note: str = "",
+    *more: str,
 ) -> Report:
     """Weigh Pl and Pg with the variances, and add the constraints on the stages."""
     first, Pl, Pg = terms
     bound = Bound(first, Pl * problem.sigma_l**2, Pg * problem.sigma_g**2)
     ours = OURS if variant == "corrected" and key != "1" else ""
-    notes = tuple(text for text in (note, ours, *setting.notes) if text)
+    notes = tuple(text for text in (*more, ours, *setting.notes) if text)
     asked = (*conditions, *_alike(setting), *stagewise(setting))
     return Report(name, variant, setting, asked, bound, rate(key, setting, variant), notes)
 

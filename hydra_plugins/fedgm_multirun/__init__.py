@@ -13,12 +13,13 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from fedgm.config import refusal
 from fedgm.config.refusals import ERRORS
+from fedgm.plain import message, plain
+from fedgm.screen import Screen
 from fedgm.starting import ready
 
 GOOD = ("finished", "diverged", "paused")
@@ -86,14 +87,13 @@ class TolerantSweeper(BasicSweeper):
         outcomes += [
             (distinct(words.split()), {"status": "refused", "reason": why}) for words, why in self._refused
         ]
-        console = Console()
+        console = Screen()
         console.print(_table(outcomes))
         for overrides, outcome in outcomes:
             if reason := outcome.get("reason"):
-                text = f"[bold red]{outcome['status']}[/] {escape(f'{overrides}: {reason}')}"
-                console.print(text, highlight=False, soft_wrap=True)
+                console.say(Text(outcome["status"], "bold red"), message(f"{overrides}: {reason}"))
         if picture := _compare(outcomes):
-            console.print(f"  {picture}", highlight=False, soft_wrap=True)
+            console.say(f"  {picture}")
         if code := _code([outcome["status"] for _, outcome in outcomes]):
             raise SystemExit(code)
         return returns
@@ -138,5 +138,5 @@ def _table(outcomes: list[tuple[str, dict[str, Any]]]) -> Table:
         table.add_column(name, overflow="fold", justify="right" if name == headline else "left")
     for overrides, outcome in outcomes:
         where = "/".join(Path(outcome.get("folder", "-")).parts[-2:])
-        table.add_row(escape(overrides), outcome["status"], outcome.get("shown", "-"), where)
+        table.add_row(plain(overrides), outcome["status"], outcome.get("shown", "-"), where)
     return table

@@ -36,13 +36,13 @@ def _members(
     value: dict[str, Any], keyword: str, schema: dict[str, Any], root: dict[str, Any], at: str
 ) -> Iterator[str]:
     """Entries of an object, and their names."""
-    wanted, known = schema[keyword], schema.get("properties", {})
+    wanted, properties = schema[keyword], schema.get("properties", {})
     for name, entry in value.items():
         if keyword == "propertyNames":
             yield from _check(name, wanted, root, f"{at}.{name}")
-        elif keyword == "properties" and name in known:
-            yield from _check(entry, known[name], root, f"{at}.{name}")
-        elif keyword == "additionalProperties" and name not in known:
+        elif keyword == "properties" and name in properties:
+            yield from _check(entry, properties[name], root, f"{at}.{name}")
+        elif keyword == "additionalProperties" and name not in properties:
             if wanted is False:
                 yield f"{at}.{name} is not a key of this place"
             else:

@@ -109,9 +109,9 @@ def test_every_option_runs_and_writes_the_documented_rows(group, option, tmp_pat
             pytest.skip("the data cannot be fetched here")
         raise
     assert result.status == "finished"
-    found = rows.read(result.folder / "metrics.jsonl")
-    assert [row["round"] for row in found] == list(range(1, result.summary["rounds"] + 1))
-    for row in found:
+    stored = rows.read(result.folder / "metrics.jsonl")
+    assert [row["round"] for row in stored] == list(range(1, result.summary["rounds"] + 1))
+    for row in stored:
         assert sorted(row) == sorted([*KEYS, *CLOCK_KEYS] if "clock/time" in row else KEYS)
         assert row["test/acc"] is not None
         assert row["cohort/clients"] in (1, 2)  # one in FedAsync, whatever is asked for
@@ -169,9 +169,9 @@ def undocumented(path: Path) -> list[str]:
     is_written = "best" in path.parts  # by `fedgm sweep --best --write`, under a head that explains it
     missing, inside_hydra = [], False
     for number, line in enumerate(lines):
-        if (found := KEY.match(line)) is None:
+        if (match := KEY.match(line)) is None:
             continue
-        key, value, nested = found["key"], found["value"], bool(found["indent"])
+        key, value, nested = match["key"], match["value"], bool(match["indent"])
         inside_hydra = key == "hydra" if not nested else inside_hydra
         above = number > 0 and lines[number - 1].strip().startswith("#") and number > first_key(lines)
         words = " #" in value or above

@@ -79,7 +79,7 @@ def test_wandb_accepts_the_file(path):
 
 @each_file
 def test_every_point_is_built_and_is_a_run_of_its_own(path):
-    file, composed, found = load(path), dict[tuple[str, ...], DictConfig](), set[str]()
+    file, composed, distinct = load(path), dict[tuple[str, ...], DictConfig](), set[str]()
     every = points(file)
     for point in every:
         chosen = tuple(str(value) for key, value in point.items() if "." not in key)
@@ -87,16 +87,16 @@ def test_every_point_is_built_and_is_a_run_of_its_own(path):
             composed[chosen] = config.compose(words(file, point))
         run = config.validate(set_values(composed[chosen], point))
         build_parts(run)
-        found.add(repr(run))
-    assert len(found) == len(every) == SIZES.get(path.stem, len(every))
+        distinct.add(repr(run))
+    assert len(distinct) == len(every) == SIZES.get(path.stem, len(every))
     last = config.compose(words(file, every[-1]))  # the short way is the long way
     assert identity(last) == identity(composed[chosen])
     experiment, *more = fixed_words(file)
-    own = [
+    names = [
         word.removeprefix("name=") for word in more if word.startswith("name=")
     ]  # no points of a figure's grid
     assert (
-        last.name == (own or [experiment.removeprefix("+experiment=")])[0]
+        last.name == (names or [experiment.removeprefix("+experiment=")])[0]
     )  # the figure finds its runs there
 
 

@@ -27,8 +27,8 @@ SMALL = [
 
 def blocks() -> dict[str, str]:
     """The text of each block by the path in its first line."""
-    found = re.findall(r"```(?:yaml|python)\n(# ([\w/]+\.(?:yaml|py)).*?)```", TEXT, re.S)
-    return {path: text for text, path in found}
+    blocks = re.findall(r"```(?:yaml|python)\n(# ([\w/]+\.(?:yaml|py)).*?)```", TEXT, re.S)
+    return {path: text for text, path in blocks}
 
 
 @pytest.fixture
@@ -44,8 +44,8 @@ def checkout(tmp_path, monkeypatch):
 
 
 def run(folder, *words, callbacks=()):
-    own = f"hydra.searchpath=[{folder / 'conf'}]"
-    return fedgm.run([*SMALL, own, f"output_dir={folder / 'outputs'}", *words], callbacks)
+    searchpath = f"hydra.searchpath=[{folder / 'conf'}]"
+    return fedgm.run([*SMALL, searchpath, f"output_dir={folder / 'outputs'}", *words], callbacks)
 
 
 def rows(run_folder):

@@ -64,11 +64,11 @@ def test_each_yaml_names_one_file_and_no_file_is_named_twice():
 
 def test_server_rule(tmp_path):
     watch = Watch()
-    found = rows(run(tmp_path, "algorithm=clipped", "algorithm.eta=2", callbacks=[watch]))
-    assert found[1]["update/norm"] > 0.01
+    stored = rows(run(tmp_path, "algorithm=clipped", "algorithm.eta=2", callbacks=[watch]))
+    assert stored[1]["update/norm"] > 0.01
     assert watch.steps == [pytest.approx(0.02, rel=1e-3)]  # eta * limit
-    shares = [1 - 0.01 / row["update/norm"] for row in found]
-    assert [row["server/clipped"] for row in found] == pytest.approx(shares)  # a column of the rule's own
+    shares = [1 - 0.01 / row["update/norm"] for row in stored]
+    assert [row["server/clipped"] for row in stored] == pytest.approx(shares)  # a column of the rule's own
     with pytest.raises(ConfigError, match=r"algorithm\.limit=-1"):
         run(tmp_path, "algorithm=clipped", "algorithm.limit=-1")
     with pytest.raises(ConfigError, match=r"algorithm\.limit=wide: expected a number"):
@@ -76,8 +76,8 @@ def test_server_rule(tmp_path):
 
 
 def test_schedule(tmp_path):
-    found = rows(run(tmp_path, "schedule=halving", "algorithm=fedavg", "schedule.every=1", rounds=3))
-    assert [row["server/eta"] for row in found] == [1.0, 0.5, 0.25]
+    stored = rows(run(tmp_path, "schedule=halving", "algorithm=fedavg", "schedule.every=1", rounds=3))
+    assert [row["server/eta"] for row in stored] == [1.0, 0.5, 0.25]
 
 
 def test_client_rule(tmp_path):
@@ -212,7 +212,7 @@ def test_command(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     call = CliRunner().invoke
     overview = " ".join(call(main, ["--help"]).output.split())
-    assert "count_runs Of the package elsewhere." in overview
+    assert "count_runs From the package elsewhere." in overview
     (tmp_path / "summary.json").touch()
     assert call(main, ["count_runs", str(tmp_path)]).output == "1 runs\n"
     assert call(main, ["count_runs", str(tmp_path / "none")]).exit_code == 2  # RefusedError

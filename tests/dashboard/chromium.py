@@ -52,8 +52,8 @@ class Chromium:
     def _pages(self) -> list[dict[str, Any]]:
         until = time.monotonic() + 30
         while time.monotonic() < until:
-            found = self.call("Target.getTargets")["targetInfos"]
-            pages = [target for target in found if target["type"] == "page"]
+            targets = self.call("Target.getTargets")["targetInfos"]
+            pages = [target for target in targets if target["type"] == "page"]
             if pages:
                 return pages
             time.sleep(0.1)
@@ -151,9 +151,9 @@ class Chromium:
         """Exceptions, console errors and what the policy refused."""
         self.js("1")  # whatever was under way has arrived before the answer
         kinds = ("Runtime.exceptionThrown", "Log.entryAdded")
-        found = [json.dumps(event) for event in self.events if event.get("method") in kinds]
+        errors = [json.dumps(event) for event in self.events if event.get("method") in kinds]
         said = [event for event in self.events if event.get("method") == "Runtime.consoleAPICalled"]
-        return found + [
+        return errors + [
             json.dumps(event) for event in said if event["params"]["type"] in ("error", "warning")
         ]
 

@@ -73,6 +73,6 @@ def write_grid(root: Path) -> Path:
 
 def store_page(root: Path, out: Path, splits=()) -> str:
     """The page of all runs below ``root`` as a file; its address."""
-    found = Collector([root]).collect()
-    out.write_text(render.render(payload.build(found, "a grid", lambda run: "runs/", splits)))
+    collection = Collector([root]).collect()
+    out.write_text(render.render(payload.build(collection, "a grid", lambda run: "runs/", splits)))
     return out.as_uri()

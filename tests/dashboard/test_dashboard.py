@@ -78,11 +78,11 @@ def test_every_script_is_on_the_page_and_none_is_long():
 def test_columns_are_the_rows_with_the_start_before_them(tmp_path):
     folder = write_run(tmp_path / "a", rounds=20)
     (run,) = built(tmp_path)["runs"]
-    own = [row for row in rows.read(folder / "metrics.jsonl") if row["test/acc"] is not None]
-    assert (run["points"], len(own)) == (5, 4)
+    evaluations = [row for row in rows.read(folder / "metrics.jsonl") if row["test/acc"] is not None]
+    assert (run["points"], len(evaluations)) == (5, 4)
     assert run["columns"]["round"] == [0, 5]  # the first and the step
     acc = decoded(run["columns"]["test/acc"], 5)
-    assert acc == pytest.approx([0.1, *(row["test/acc"] for row in own)], rel=1e-7)
+    assert acc == pytest.approx([0.1, *(row["test/acc"] for row in evaluations)], rel=1e-7)
     assert decoded(run["columns"]["total/bytes"], 5) == [0, 5e6, 10e6, 15e6, 20e6]
     # 20 rounds of 1 s and an evaluation of .5 s in every fifth
     assert decoded(run["columns"]["total/seconds"], 5) == [0, 5.5, 11, 16.5, 22]

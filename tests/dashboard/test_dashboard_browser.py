@@ -157,7 +157,7 @@ def test_the_filter_narrows_everything(opened):
         assert opened.text("#table-count") == f"{runs} of 61 runs", words
     opened.choose("#filter", "nothing-like-it", "input")
     opened.js("new Promise((done) => setTimeout(done, 250))")
-    assert "No run fits" in opened.text("#empty")
+    assert "No run matches" in opened.text("#empty")
     assert opened.js("document.getElementById('curves').hidden")
 
 

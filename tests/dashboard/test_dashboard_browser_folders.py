@@ -1,19 +1,20 @@
 """Odd, served and large folders in a real browser."""
 
-import threading
-
 import pytest
 
-from fedgm.dashboard.collect import Collector
-from fedgm.dashboard.serve import PayloadSource, make_server
 from tests.dashboard.chromium import BINARY
 from tests.dashboard.dashboard_runs import store_page, write_run
+from tests.dashboard.served import served
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BINARY is None, reason="needs Chromium")]
-# Waits until the table shows a word, or 20 seconds.
-WAIT = """new Promise((done) => { const at = Date.now(); (function look() {
-    const there = document.querySelector('#table').innerText.includes('%s');
-    if (there || Date.now() - at > 20000) done(there); else setTimeout(look, 100); })(); })"""
+# Waits until the element shows a text.
+SHOWS = """new Promise((done) => { (function look() {
+    const there = document.querySelector('%s')?.innerText.includes('%%s');
+    if (there) done(there); else setTimeout(look, 100); })(); })"""
+WAIT, MARK = SHOWS % "#table", SHOWS % "#live"
+TEXT = """new Promise((done) => { (function look() {
+    const text = document.contentType === 'text/plain' && document.body?.innerText;
+    if (text) done(text); else setTimeout(look, 50); })(); })"""
 
 
 def test_names_with_markup_stay_text(browser, tmp_path):
@@ -50,11 +51,8 @@ def test_odd_folders_open(browser, tmp_path, kind):
 
 def test_a_served_page_follows_a_run_without_reload(browser, tmp_path):
     write_run(tmp_path / "a", rounds=100, done=20, status="paused")
-    server = make_server(PayloadSource(Collector([tmp_path]), "runs"), 0)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        browser.open(f"http://127.0.0.1:{server.server_address[1]}/")
+    with served(tmp_path) as (server, _):
+        browser.open(server.address(server.access.token))
         browser.js("window.same = 1; document.getElementById('logx').click()")
         assert "20 / 100" in browser.text("#table")
         write_run(tmp_path / "a", rounds=100, done=60, status="paused")
@@ -63,10 +61,34 @@ def test_a_served_page_follows_a_run_without_reload(browser, tmp_path):
         assert browser.count(".runs tbody tr") == 2
         assert browser.js("window.same === 1 && document.getElementById('logx').checked")
         assert browser.problems() == []
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+
+
+def test_the_address_in_the_browser_has_no_token_and_works_again(browser, tmp_path):
+    write_run(tmp_path / "a")
+    with served(tmp_path) as (server, _):
+        home = f"http://127.0.0.1:{server.port}/"
+        browser.open(server.address(server.access.token) + "#smooth=0.5")
+        address, _, view = browser.js("location.href").partition("#")
+        assert (address, "smooth=0.5" in view) == (home, True)  # the view survives the redirect
+        assert browser.js("document.cookie") == ""  # no script can read it
+        assert server.access.token not in browser.js("document.documentElement.outerHTML")
+        steps = browser.call("Page.getNavigationHistory")["entries"]
+        assert not [step for step in steps if server.access.token in step["url"]]
+        browser.open(home)
+        assert browser.count(".runs tbody tr") == 1
+        browser.call("Network.clearBrowserCookies")
+        browser.call("Page.navigate", url=home)
+        assert "it has the token" in browser.js(TEXT)
+
+
+def test_a_page_says_that_its_server_has_stopped_or_has_a_new_address(browser, tmp_path):
+    write_run(tmp_path / "a")
+    with served(tmp_path) as (server, _):
+        browser.open(server.address(server.access.token))
+        assert browser.js(MARK % "nothing is running")
+    assert browser.js(MARK % "server stopped")
+    with served(tmp_path, server.port):
+        assert browser.js(MARK % "server restarted: open the address that it printed")
 
 
 def test_500_runs_of_1000_rounds_open_with_two_seconds_of_work(browser, tmp_path):

@@ -42,8 +42,8 @@ def binary_rows(folder):
 
 
 def unknown_status(folder):
-    known = json.loads((folder / "summary.json").read_text())
-    (folder / "summary.json").write_text(json.dumps({**known, "status": "<b>odd</b>"}))
+    facts = json.loads((folder / "summary.json").read_text())
+    (folder / "summary.json").write_text(json.dumps({**facts, "status": "<b>odd</b>"}))
 
 
 def rows_are_a_folder(folder):

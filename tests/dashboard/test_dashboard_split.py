@@ -32,8 +32,8 @@ def test_counts_are_those_of_the_federation(tmp_path):
     assert notes == []
     assert (table["clients"], len(table["counts"]), table["runs"]) == (12, 12, 1)
     for client in (0, 11):
-        own = labels[clients.partition.indices(client)]
-        assert table["counts"][client] == np.bincount(own, minlength=len(table["classes"])).tolist()
+        client_labels = labels[clients.partition.indices(client)]
+        assert table["counts"][client] == np.bincount(client_labels, minlength=len(table["classes"])).tolist()
 
 
 def test_a_config_that_names_no_data_is_a_note(tmp_path):

@@ -80,9 +80,14 @@ def test_the_saved_view_compares_algorithms(tmp_path, monkeypatch):
 
 def test_metrics_and_keys_are_those_of_the_runs(tmp_path):
     write_grid(tmp_path)
-    found = Collector([tmp_path]).collect()
-    assert workspace.metrics(found) == ["test/acc", "test/loss", "train/acc", "train/loss"]
-    assert workspace.swept(found) == ["algorithm.beta", "algorithm.eta", "algorithm.name", "algorithm.nu"]
+    collection = Collector([tmp_path]).collect()
+    assert workspace.metrics(collection) == ["test/acc", "test/loss", "train/acc", "train/loss"]
+    assert workspace.swept(collection) == [
+        "algorithm.beta",
+        "algorithm.eta",
+        "algorithm.name",
+        "algorithm.nu",
+    ]
 
 
 @pytest.mark.parametrize(

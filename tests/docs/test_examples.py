@@ -47,8 +47,8 @@ def test_continued_it_ends_at_the_same_bits(example, tmp_path):
 def test_it_logs_to_mlflow(example, tmp_path):
     pytest.importorskip("mlflow")
     example["fit"](tmp_path, 2, logger="mlflow")
-    (found,) = tmp_path.rglob("update/norm")  # a line for each value: time, value, step
-    assert [line.split()[2] for line in found.read_text().splitlines()] == ["1", "2"]
+    (file,) = tmp_path.rglob("update/norm")  # a line for each value: time, value, step
+    assert [line.split()[2] for line in file.read_text().splitlines()] == ["1", "2"]
 
 
 def test_it_logs_to_tensorboard(example, tmp_path):

@@ -36,15 +36,15 @@ def is_self(node: ast.expr) -> bool:
 
 def defined(node: ast.AST) -> set[str]:
     """Private names that a piece of code defines: functions, classes, variables, parameters, self._name."""
-    found: set[str] = set()
+    names: set[str] = set()
     for part in ast.walk(node):
         if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(part.name)
+            names.add(part.name)
         elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-            found.add(part.id)
+            names.add(part.id)
         elif isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) and is_self(part.value):
-            found.add(part.attr)
-    return {name for name in found if is_private(name)}
+            names.add(part.attr)
+    return {name for name in names if is_private(name)}
 
 
 def imported(node: ast.AST) -> list[str]:
@@ -56,19 +56,19 @@ def imported(node: ast.AST) -> list[str]:
 
 def used(node: ast.AST, ours: set[str]) -> set[str]:
     """Private names that are imported from elsewhere, or read of something that is not ours."""
-    found: set[str] = set()
+    names: set[str] = set()
     for part in ast.walk(node):
         for full in imported(part):
             if full.split(".")[0] != "fedgm":
-                found |= {word for word in full.split(".") if is_private(word)}
+                names |= {word for word in full.split(".") if is_private(word)}
         if isinstance(part, ast.Attribute) and is_private(part.attr):
             # Of self it is ours or inherited; what is inherited, `borrowed` finds.
-            found |= set() if part.attr in ours else {part.attr}
+            names |= set() if part.attr in ours else {part.attr}
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id in READERS:
             name = part.args[1] if len(part.args) > 1 else None
             text = str(name.value) if isinstance(name, ast.Constant) else ""
-            found |= {text} if is_private(text) and text not in ours else set()
-    return found
+            names |= {text} if is_private(text) and text not in ours else set()
+    return names
 
 
 def foreign_bases(path: Path, node: ast.ClassDef) -> list[type]:
@@ -77,10 +77,10 @@ def foreign_bases(path: Path, node: ast.ClassDef) -> list[type]:
         return []
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     cls = getattr(import_module(module), node.name, None)
-    known = inspect.getmro(cls) if isinstance(cls, type) else ()
+    bases = inspect.getmro(cls) if isinstance(cls, type) else ()
     third = [
         base
-        for base in known
+        for base in bases
         if base.__module__.split(".")[0] in ("pytorch_lightning", "torch", "hydra", "wandb")
     ]
     return third
@@ -97,19 +97,19 @@ def private_members(base: type) -> frozenset[str]:
 
 def borrowed(path: Path) -> set[str]:
     """Private names of a foreign base that a class of ours overrides or touches through self."""
-    found: set[str] = set()
+    overridden: set[str] = set()
     for node in ast.walk(tree(path)):
         if not isinstance(node, ast.ClassDef):
             continue
         bases = foreign_bases(path, node)
-        own = {
+        members = {
             part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute) and is_self(part.value)
         }
-        own |= {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
-        found |= {name for base in bases for name in private_members(base)} & {
-            n for n in own if is_private(n)
+        members |= {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
+        overridden |= {name for base in bases for name in private_members(base)} & {
+            n for n in members if is_private(n)
         }
-    return found
+    return overridden
 
 
 def listed() -> dict[str, set[str]]:
@@ -121,11 +121,11 @@ def listed() -> dict[str, set[str]]:
 
 def test_the_list_of_private_names_is_complete_and_has_nothing_else():
     ours = set().union(*(defined(tree(path)) for path in FILES))
-    found: dict[str, set[str]] = {}
+    files: dict[str, set[str]] = {}
     for path in FILES:
         for name in used(tree(path), ours) | borrowed(path):
-            found.setdefault(name, set()).add(str(path.relative_to(ROOT)))
-    assert found == listed()
+            files.setdefault(name, set()).add(str(path.relative_to(ROOT)))
+    assert files == listed()
 
 
 @pytest.mark.parametrize(

@@ -54,17 +54,17 @@ RUNS = [
 
 
 def test_gains_are_against_the_best_of_fedavg_in_the_same_setting():
-    found = tried(RUNS)
-    assert list(found) == [Regime(1, ""), Regime(5, "current"), Regime(5, "start")]
-    assert advantage(found[Regime(1, "")]) == pytest.approx({1.0: 2.0, 2.0: 6.0, 4.0: 7.0, 5.0: -24.0})
-    assert advantage(found[Regime(5, "start")]) == pytest.approx({0.5: -2.0})
-    assert advantage(found[Regime(5, "current")]) == {}  # FedAvg has not been run there
-    assert best(found[Regime(1, "")], "fedgm").eta == 4.0
+    by_regime = tried(RUNS)
+    assert list(by_regime) == [Regime(1, ""), Regime(5, "current"), Regime(5, "start")]
+    assert advantage(by_regime[Regime(1, "")]) == pytest.approx({1.0: 2.0, 2.0: 6.0, 4.0: 7.0, 5.0: -24.0})
+    assert advantage(by_regime[Regime(5, "start")]) == pytest.approx({0.5: -2.0})
+    assert advantage(by_regime[Regime(5, "current")]) == {}  # FedAvg has not been run there
+    assert best(by_regime[Regime(1, "")], "fedgm").eta == 4.0
 
 
 def test_an_eta_is_usable_within_three_points_of_the_rules_own_best_unless_it_diverged():
-    found = usable(tried(RUNS)[Regime(1, "")])
-    assert found == {("fedavg", 0.0, 0.0): [1.0], ("fedgm", 0.9, 0.9): [2.0, 4.0]}
+    ranges = usable(tried(RUNS)[Regime(1, "")])
+    assert ranges == {("fedavg", 0.0, 0.0): [1.0], ("fedgm", 0.9, 0.9): [2.0, 4.0]}
 
 
 def test_runs_that_a_rung_stopped_are_no_ends():
@@ -102,9 +102,9 @@ def test_runs_that_take_the_simulation_apart_are_no_points_of_a_grid(changed):
 
 
 def test_the_budget_is_fedavgs():
-    found = at_equal_budget(tried(RUNS)[Regime(1, "")], "fedgm")
-    assert (found.k, found.n) == (3, 4)
-    assert found.mean == pytest.approx(41 * 0.75 + 40 * 0.25)  # the best of 3 of 4 misses it in 1 of 4
+    budget = at_equal_budget(tried(RUNS)[Regime(1, "")], "fedgm")
+    assert (budget.k, budget.n) == (3, 4)
+    assert budget.mean == pytest.approx(41 * 0.75 + 40 * 0.25)  # the best of 3 of 4 misses it in 1 of 4
 
 
 def test_the_page_keeps_its_prose_and_gets_new_tables(tmp_path):

@@ -5,13 +5,13 @@ import shutil
 from io import StringIO
 
 import pytest
-from rich.console import Console
 
 import fedgm
 from fedgm.lock import is_alive
 from fedgm.results import rows, summary
 from fedgm.results.find import below, read_folder
 from fedgm.running import terminal
+from fedgm.screen import Screen
 
 ANY = [
     "[]",
@@ -86,7 +86,7 @@ def test_a_summary_without_a_key_is_damaged_for_its_own_command(tmp_path):
 
 def test_a_reason_is_shown_as_it_is(tmp_path):
     out = StringIO()
-    terminal.closing(Console(file=out, width=200), {**GOOD, "reason": "[/x] [bold]"}, tmp_path)
+    terminal.closing(Screen(file=out, width=200), {**GOOD, "reason": "[/x] [bold]"}, tmp_path)
     assert "finished: [/x] [bold] after 2 of 2 rounds" in out.getvalue()
 
 

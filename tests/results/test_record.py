@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from rich.console import Console
 
 import fedgm
 from fedgm.figures import curves
 from fedgm.results import curve, rows, summary
 from fedgm.results.run import mean_steps
 from fedgm.running import facts, terminal
+from fedgm.screen import Screen
 from fedgm.tasks.metric import scoreboard
 
 BOARD = scoreboard({})  # of classification
@@ -179,7 +179,7 @@ def static(**more) -> dict:
 
 def printed(show, *args, width: int = 80) -> str:
     stream = io.StringIO()
-    show(Console(file=stream, width=width, color_system=None), *args)
+    show(Screen(file=stream, width=width, color_system=None), *args)
     return stream.getvalue()
 
 

@@ -176,7 +176,15 @@ def test_a_task_without_accuracy_is_compared_by_its_loss(home):
 
 
 def test_more_than_eight_lines_are_told_apart_by_style():
-    assert len({lines.style(number) for number in range(32)}) == 32
+    assert len(set(style.line_styles(["fedgm"] * 32))) == 32
+    assert len(set(style.line_styles([f"rule{i}" for i in range(5)] + ["fedgm", "fedavg", "fedavgm"]))) == 8
+
+
+def test_a_colour_belongs_to_an_algorithm_whatever_stands_beside_it():
+    for algorithms in (["fedgm", "fedavg"], ["fedadam", "fedavg", "fedgm"], ["fedgm", "mine", "fedgm"]):
+        drawn = dict(zip(algorithms[::-1], style.line_styles(algorithms)[::-1], strict=True))
+        assert drawn["fedgm"] == (style.BLUE, "-")
+        assert drawn.get("fedavg", (style.RED, "-")) == (style.RED, "-")
 
 
 def test_the_mean_is_drawn_where_all_seeds_are_and_divergence_is_marked():
@@ -189,8 +197,9 @@ def test_the_mean_is_drawn_where_all_seeds_are_and_divergence_is_marked():
     mean = axes.get_lines()[0]
     assert list(mean.get_xdata()) == [0, 1]
     assert list(mean.get_ydata()) == pytest.approx([10, 40])
-    alone, cross = axes.get_lines()[1:]
-    assert list(alone.get_ydata()) == pytest.approx([30, 50])
+    longer, shorter, cross = axes.get_lines()[1:]
+    assert list(longer.get_ydata()) == pytest.approx([10, 30, 50])
+    assert list(shorter.get_ydata()) == pytest.approx([10, 50])
     assert (cross.get_marker(), list(cross.get_ydata())) == ("x", pytest.approx([50]))
     assert [text.get_text() for text in axes.texts] == ["a"]
 
@@ -251,7 +260,7 @@ def test_sync_needs_a_key_and_a_run(home, tmp_path, monkeypatch):
     result = call("sync", home)
     assert result.exit_code == 2
     assert "no W&B key here. Try `wandb login`" in result.output
-    assert "no run that is done" in call("sync", home, "--filter", "status=failed").output
+    assert "no finished run" in call("sync", home, "--filter", "status=failed").output
 
 
 def test_a_format_is_known_by_its_name(tmp_path):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from rich.console import Console
 
 from fedgm import config
 from fedgm.api import load_runs
@@ -17,6 +16,7 @@ from fedgm.results import archive
 from fedgm.results.find import below, find, read_folder
 from fedgm.results.run import once
 from fedgm.running.folder import locate
+from fedgm.screen import Screen
 from fedgm.study import points, sweep_file
 from fedgm.study.sweep import Sweep
 from fedgm.study.sweep_pictures import caption, drawn_points
@@ -261,7 +261,7 @@ def test_damaged_folders_are_run_again_and_stop_nothing(planned):
 
 
 def concluded(results: Results) -> None:
-    Sweep(results, Console(file=StringIO())).conclude({}, send=False)
+    Sweep(results, Screen(file=StringIO())).conclude({}, send=False)
 
 
 def test_a_damaged_run_is_a_failed_cell_of_the_pictures(planned):

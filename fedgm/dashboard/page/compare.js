@@ -25,13 +25,13 @@ function compareTable(view, columns) {
   const keys = new Set(['algorithm', 'schedule.name', 'rounds', ...columns.flatMap(({runs: some}) => some.slice(0, 1).flatMap((run) => [...Object.keys(run.config), ...run.without]))]);
   keys.delete('algorithm.name');
   const differing = [...keys].filter((key) => new Set(columns.map(({runs: some}) => JSON.stringify(valueOf(some[0], key)) ?? '')).size > 1).sort();
-  const cell = (value) => el('td', {}, value === ABSENT ? el('span', {class: 'muted'}, 'not there') : shown(value));
+  const cell = (value) => el('td', {}, value === ABSENT ? el('span', {class: 'muted'}, 'absent') : shown(value));
   const config = differing.map((key) => el('tr', {}, el('th', {scope: 'row'}, key), columns.map(({runs: some}) => cell(valueOf(some[0], key)))));
   const measured = view.metrics.filter((name) => /^(test|train)\//.test(name)).slice(0, 8).map((metric) => el('tr', {},
     el('th', {scope: 'row'}, metricTitle(metric)), columns.map((group) => {
-      const own = {runs: group.runs};
-      summarise(own, metric);
-      return el('td', {}, withSpread(own.mean, own.sd, metric));
+      const pooled = {runs: group.runs};
+      summarise(pooled, metric);
+      return el('td', {}, withSpread(pooled.mean, pooled.sd, metric));
     })));
   const status = el('tr', {}, el('th', {scope: 'row'}, 'status'), columns.map(({runs: some}) => el('td', {}, [...new Set(some.map((run) => run.status))].join(', '))));
   const span = columns.length + 1;

@@ -93,28 +93,28 @@ Chart.prototype.hover = function hover(event) {
     ink.fillRect(Math.min(px, this.drag), MARGIN.top, Math.abs(px - this.drag), this.size[1] - MARGIN.top - MARGIN.bottom);
   }
   const wanted = this.xs.back(Math.max(this.xs.from, Math.min(px, this.xs.to)));
-  const found = [];
+  const points = [];
   for (const line of this.lines) {
     if (!line.curve.n || wanted > line.curve.x[line.curve.n - 1] * 1.001 + 1e-9) continue;
     const i = nearest(line.curve.x, wanted);
-    found.push({line, i, value: line.curve.y[i], py: this.ys.at(line.curve.y[i] * this.factor)});
+    points.push({line, i, value: line.curve.y[i], py: this.ys.at(line.curve.y[i] * this.factor)});
   }
-  if (!found.length) { byId('tip').hidden = true; return; }
-  const closest = found.reduce((a, b) => (Math.abs(b.py - py) < Math.abs(a.py - py) ? b : a));
+  if (!points.length) { byId('tip').hidden = true; return; }
+  const closest = points.reduce((a, b) => (Math.abs(b.py - py) < Math.abs(a.py - py) ? b : a));
   const x = this.xs.at(closest.line.curve.x[closest.i]);
   ink.strokeStyle = css('--muted'); ink.globalAlpha = 0.6;
   ink.beginPath(); ink.moveTo(x, MARGIN.top); ink.lineTo(x, this.size[1] - MARGIN.bottom); ink.stroke();
   ink.globalAlpha = 1;
-  for (const {line, i, value} of found) this.dot(ink, line.curve.x[i], value * this.factor, line.colour);
-  this.tip(event, found, closest);
+  for (const {line, i, value} of points) this.dot(ink, line.curve.x[i], value * this.factor, line.colour);
+  this.tip(event, points, closest);
 };
 
-Chart.prototype.tip = function tip(event, found, closest) {
+Chart.prototype.tip = function tip(event, points, closest) {
   const way = lessIsBetter(this.metric) ? 1 : -1;
-  found.sort((a, b) => way * (a.value - b.value));
+  points.sort((a, b) => way * (a.value - b.value));
   const {line, i} = closest;
   const at = state.x === 'round' ? '' : ` (${AXES[state.x]} ${tick(line.curve.x[i], state.x)})`;
-  const rows = found.slice(0, 12).map((entry) => el('tr', {class: entry === closest ? 'strong' : ''},
+  const rows = points.slice(0, 12).map((entry) => el('tr', {class: entry === closest ? 'strong' : ''},
     el('td', {}, el('i', {class: 'swatch', style: {background: entry.line.colour}}), entry.line.label),
     el('td', {class: 'num'}, withSpread(entry.value, entry.line.curve.seeds > 1 ? entry.line.curve.sd[entry.i] : null, this.metric))));
   showTip(event, el('div', {class: 'muted'}, `round ${number(line.curve.round[i])}${at}`), el('table', {}, rows));

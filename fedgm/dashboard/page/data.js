@@ -53,11 +53,11 @@ function measure(run, metric) {
   const values = column(run, metric);
   const rounds = column(run, 'round');
   const start = rounds && rounds[0] === 0 ? 1 : 0; // the model before the first round does not count
-  const known = values ? values.subarray(start) : [];
+  const measured = values ? values.subarray(start) : [];
   const less = lessIsBetter(metric);
   let best = null;
-  for (const value of known) if (!Number.isNaN(value) && (best === null || (value < best) === less)) best = value;
-  const final = known.length ? known[known.length - 1] : NaN;
+  for (const value of measured) if (!Number.isNaN(value) && (best === null || (value < best) === less)) best = value;
+  const final = measured.length ? measured[measured.length - 1] : NaN;
   const result = {final: Number.isNaN(final) ? null : final, last: run.scores[metric] ?? null, best};
   run.measures[metric] = result;
   return result;
@@ -69,10 +69,10 @@ function scoreOf(run, metric) {
 }
 
 function metricNames() {
-  const found = new Set();
-  for (const run of runs) for (const name of Object.keys(run.columns)) found.add(name);
+  const names = new Set();
+  for (const run of runs) for (const name of Object.keys(run.columns)) names.add(name);
   const rank = (name) => ['test/', 'train/', 'local/'].findIndex((start) => name.startsWith(start)) + 1 || 9;
-  return [...found].filter((name) => !(name in AXES))
+  return [...names].filter((name) => !(name in AXES))
     .sort((a, b) => rank(a) - rank(b) || lessIsBetter(a) - lessIsBetter(b) || (a < b ? -1 : 1));
 }
 
@@ -110,12 +110,12 @@ function varyingKeys(some) {
 function isPartial(some, key) { return some.some((run) => valueOf(run, key) === ABSENT); }
 
 function levels(some, key) {
-  const found = new Map();
+  const values = new Map();
   for (const run of some) {
     const value = valueOf(run, key);
-    if (value !== ABSENT) found.set(JSON.stringify(value), value);
+    if (value !== ABSENT) values.set(JSON.stringify(value), value);
   }
-  return [...found.values()].sort((a, b) => {
+  return [...values.values()].sort((a, b) => {
     const numbers = (typeof b === 'number') - (typeof a === 'number');
     return numbers || (typeof a === 'number' ? a - b : String(a) < String(b) ? -1 : 1);
   });

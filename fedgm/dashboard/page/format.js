@@ -30,14 +30,14 @@ let described = new Map(); // metrics by name, as the tasks of the runs describe
 
 // Of test/loss and worst_loss the description of loss; of two that fit, the longer name.
 function describedOf(metric) {
-  let found = '';
+  let longest = '';
   for (const name of described.keys()) {
-    if ((metric === name || metric.endsWith(`/${name}`) || metric.endsWith(`_${name}`)) && name.length > found.length) found = name;
+    if ((metric === name || metric.endsWith(`/${name}`) || metric.endsWith(`_${name}`)) && name.length > longest.length) longest = name;
   }
-  return described.get(found);
+  return described.get(longest);
 }
 function isShare(metric) { return scaleOf(metric) === 100; }
-function scaleOf(metric) { const known = describedOf(metric); return known ? known.scale : 1; }
+function scaleOf(metric) { return describedOf(metric)?.scale ?? 1; }
 function metricName(metric) {
   const [split, name] = metric.split('/');
   return Object.hasOwn(SPLITS, split) && described.has(name) ? `${SPLITS[split]} ${described.get(name).label}` : metric;
@@ -46,8 +46,8 @@ function metricTitle(metric) { return metricName(metric) + (isShare(metric) ? ',
 
 // As the task says; of columns that no task describes, losses, errors and the like are better small.
 function lessIsBetter(metric) {
-  const known = describedOf(metric);
-  return known ? known.better === 'lower' : /loss|err|perplex|ppl|nll|bpc|mse|mae|norm|drift|time|seconds/.test(metric);
+  const description = describedOf(metric);
+  return description ? description.better === 'lower' : /loss|err|perplex|ppl|nll|bpc|mse|mae|norm|drift|time|seconds/.test(metric);
 }
 
 function number(value, digits = 4) {

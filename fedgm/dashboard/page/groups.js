@@ -54,14 +54,14 @@ function settingsOf(view) {
 
 function groupRuns(some, key, then, metric) {
   const label = labeller(some, key, then);
-  const found = new Map();
+  const byKey = new Map();
   for (const run of some) {
     // Two configurations may share a label; automatic groups never mix them.
     const id = key === AUTO && then === NONE ? `${label(run)} ${run.hash}` : label(run);
-    if (!found.has(id)) found.set(id, {id, label: label(run), runs: []});
-    found.get(id).runs.push(run);
+    if (!byKey.has(id)) byKey.set(id, {id, label: label(run), runs: []});
+    byKey.get(id).runs.push(run);
   }
-  const groups = [...found.values()];
+  const groups = [...byKey.values()];
   for (const group of groups) summarise(group, metric);
   return groups.sort((a, b) => better(a, b, metric));
 }

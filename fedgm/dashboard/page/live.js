@@ -7,6 +7,7 @@ function follow() {
   const mark = byId('live');
   mark.hidden = false;
   let tag = null;
+  const say = (text, kind) => { mark.textContent = text; mark.className = kind; };
   const ask = async () => {
     try {
       const answer = await fetch('data.json', {headers: tag ? {'If-None-Match': tag} : {}, cache: 'no-store'});
@@ -14,11 +15,11 @@ function follow() {
         tag = answer.headers.get('ETag');
         take(await answer.json());
       }
-      mark.textContent = runs.some((run) => run.status === 'running') ? 'live' : 'live, nothing is running';
-      mark.className = 'on';
+      if (answer.status === 403) say('server restarted: open the address that it printed', 'off');
+      else if (answer.status >= 400) say(`server error ${answer.status}`, 'off');
+      else say(runs.some((run) => run.status === 'running') ? 'live' : 'live, nothing is running', 'on');
     } catch {
-      mark.textContent = 'server stopped';
-      mark.className = 'off';
+      say('server stopped', 'off');
     }
     setTimeout(ask, POLL);
   };

@@ -19,8 +19,8 @@ let version = 0;
 function makeView() {
   const key = JSON.stringify([version, state.filter, state.group, state.then, state.metric, [...chosen.picked]]);
   if (view_.key !== key) view_ = {key, ...groupedView()};
-  const known = new Set(view_.groups.map((group) => group.id));
-  const kept = (chosen.groups || []).filter((id) => known.has(id));
+  const ids = new Set(view_.groups.map((group) => group.id));
+  const kept = (chosen.groups || []).filter((id) => ids.has(id));
   const wanted = chosen.groups === null || (view_.picked && !kept.length) ? defaultChoice(view_.groups) : kept;
   assignColours(wanted);
   const lines = new Set(wanted);
@@ -57,7 +57,7 @@ function fillControls(view) {
   byId('band').value = state.band;
   for (const id of ['logx', 'each', 'others']) byId(id).checked = state[id];
   byId('empty').hidden = view.runs.length > 0;
-  byId('empty').textContent = runs.length ? `No run fits the filter "${state.filter}".` : 'There are no runs here yet. Start one with: python run.py profile=tiny';
+  byId('empty').textContent = runs.length ? `No run matches the filter "${state.filter}".` : 'There are no runs here yet. Start one with: python run.py profile=tiny';
 }
 
 const PANELS = [['glance', drawGlance], ['curves', (view) => { drawLegend(view); drawCurves(view); }],
@@ -138,8 +138,8 @@ function changed(key) {
 }
 
 function isDark() {
-  const own = document.documentElement.dataset.theme;
-  return own ? own === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+  const theme = document.documentElement.dataset.theme;
+  return theme ? theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
 }
 
 function themed() {

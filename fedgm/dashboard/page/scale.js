@@ -20,22 +20,22 @@ function linearTicks(low, high, count) {
   const rough = (high - low) / Math.max(1, count);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999) || power * 10;
-  const found = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i += 1) found.push(Number((i * step).toPrecision(12)));
-  return found;
+  const places = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i += 1) places.push(Number((i * step).toPrecision(12)));
+  return places;
 }
 
 function logTicks(scale, count) {
-  const found = [];
+  const places = [];
   const decades = scale.high - scale.low;
   const steps = decades > count ? [1] : decades > 2 ? [1, 3] : [1, 2, 5];
   for (let p = Math.floor(scale.low); p <= Math.ceil(scale.high); p += 1) {
     for (const m of steps) {
       const place = Math.log10(m) + p;
-      if (place >= scale.low - 1e-9 && place <= scale.high + 1e-9) found.push(Number((m * 10 ** p).toPrecision(6)));
+      if (place >= scale.low - 1e-9 && place <= scale.high + 1e-9) places.push(Number((m * 10 ** p).toPrecision(6)));
     }
   }
-  return found.length > 1 ? found : linearTicks(10 ** scale.low, 10 ** scale.high, count);
+  return places.length > 1 ? places : linearTicks(10 ** scale.low, 10 ** scale.high, count);
 }
 
 // Ends of an axis that a few runaway values cannot stretch.

@@ -28,9 +28,9 @@ function writeAddress() {
 // "fedgm eta>1 status!=diverged": words look anywhere, comparisons at one key.
 function parseFilter(text) {
   return text.trim().split(/\s+/).filter(Boolean).map((word) => {
-    const found = /^([\w./]+)(!=|<=|>=|=|<|>)(.*)$/.exec(word);
-    if (!found) return (run) => haystack(run).includes(word.toLowerCase());
-    const [, key, how, wanted] = found;
+    const comparison = /^([\w./]+)(!=|<=|>=|=|<|>)(.*)$/.exec(word);
+    if (!comparison) return (run) => haystack(run).includes(word.toLowerCase());
+    const [, key, how, wanted] = comparison;
     return (run) => compareValue(lookUp(run, key), how, wanted);
   });
 }
@@ -71,8 +71,8 @@ function compareValue(value, how, wanted) {
 
 // The paper's three come first, and so have the same colours on every page that compares them.
 function rankOf(algorithm) {
-  const known = ['fedavg', 'fedavgm', 'fedgm'];
-  return known.includes(algorithm) ? known.indexOf(algorithm) : known.length;
+  const paper = ['fedavg', 'fedavgm', 'fedgm'];
+  return paper.includes(algorithm) ? paper.indexOf(algorithm) : paper.length;
 }
 
 // On opening: all lines where they are few, else the best of each algorithm, then the best of the rest.

@@ -85,12 +85,12 @@ function tableRow(view, run, columns) {
 
 function groupedRows(view, sorted, columns) {
   const label = labeller(view.runs, state.rows, NONE);
-  const found = new Map();
+  const byLabel = new Map();
   for (const run of sorted) {
-    if (!found.has(label(run))) found.set(label(run), {label: label(run), runs: []});
-    found.get(label(run)).runs.push(run);
+    if (!byLabel.has(label(run))) byLabel.set(label(run), {label: label(run), runs: []});
+    byLabel.get(label(run)).runs.push(run);
   }
-  return [...found.values()].flatMap((group) => {
+  return [...byLabel.values()].flatMap((group) => {
     summarise(group, state.metric);
     const open = chosen.expanded.has(group.label);
     const flip = () => { if (open) chosen.expanded.delete(group.label); else chosen.expanded.add(group.label); refresh('table'); };
