@@ -47,6 +47,7 @@ def local(
     from fedgm.flower.loopback import loopback
     from fedgm.results import summary
     from fedgm.running.folder import locate
+    from fedgm.seals import name_of
 
     require(nodes >= 1, "--nodes", nodes, "at least 1", "--nodes 2")
     if not any(word.startswith("clients.count=") for word in words):
@@ -60,7 +61,7 @@ def local(
     output = Path(config.output_dir).resolve()
     mark = identity(cfg)
     typed = [*(word for word in words if not word.startswith("output_dir=")), f"output_dir={output}"]
-    folder, home = locate(compose(typed), typed, mark), output / ".deploy" / f"{mark[:16]}-{config.seed}"
+    folder, home = locate(compose(typed), typed, mark), output / ".deploy" / name_of(mark, config.seed)
     log = home / "server.log"
     log.unlink(missing_ok=True)
     settings = {"words": shlex.join(typed), "log": str(log)}

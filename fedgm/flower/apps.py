@@ -94,13 +94,12 @@ def server_app() -> ServerApp:
             int(given.get("min-replies", Terms.min_replies)),
         )
         log = str(given.get("log", ""))
-        with open(log or "/dev/stdout", "a", buffering=1) as file:  # noqa: PTH123 - a terminal has no path
-            console = Screen(file=file) if log else Screen()
-            try:
-                serve(FlowerPost(grid), words_in(given), terms, console)
-            except FedGMError as error:
-                console.say(f"error: {error}")
-                raise
+        console = Screen(file=Path(log).open("a", buffering=1) if log else None)  # noqa: SIM115 - until the end
+        try:
+            serve(FlowerPost(grid), words_in(given), terms, console)
+        except FedGMError as error:
+            console.say(f"error: {error}")
+            raise
 
     return app
 

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 from fedgm.client.weights import History
 from fedgm.errors import FedGMError, require_fits
-from fedgm.files import DamagedError, make_folder, read_sealed, sealed, write_atomically
+from fedgm.files import make_folder, write_atomically
 from fedgm.flower.cohort import Arrived, RemoteCohort
 from fedgm.flower.parcel import BadParcelError, Return
 from fedgm.lightning import rank_zero_warn
 from fedgm.participation import ClientTask
 from fedgm.participation.live import Live
 from fedgm.participation.replay import FILE, row, whole_rows
+from fedgm.seals import DamagedError, read_sealed, sealed
 
 STORED = Path("checkpoints") / "arrivals"  # gone when the run is done, as checkpoints are
 
@@ -146,7 +147,7 @@ class LiveCohort(RemoteCohort):
         number = 1 + max((*self.stored, *self.used), default=0)
         path = self._path(number)
         make_folder(path.parent, self.sync)
-        write_atomically(path, sealed(parcel, path.name), self.sync)
+        write_atomically(path, sealed(parcel, path.name, self.run), self.sync)
         self.stored[number] = came
 
     def _write(self, t: int, tasks: list[ClientTask], numbers: list[int]) -> None:
@@ -170,7 +171,7 @@ class LiveCohort(RemoteCohort):
             if not path.stem.isdecimal() or int(path.stem) in self.used:
                 continue
             try:
-                parcel = read_sealed(path, path.name)
+                parcel = read_sealed(path, path.name, self.run)
                 came = Return.opened(parcel, history[0], len(self.metrics), self.parts.rule.sends)
             except (OSError, DamagedError, BadParcelError) as error:
                 rank_zero_warn(f"{path.name} is damaged, and its update is lost ({error})")

@@ -18,9 +18,10 @@ from torch import Tensor
 from fedgm.client.weights import Snapshot, is_finite
 from fedgm.errors import FedGMError
 from fedgm.federated.aggregate import CohortMean, scaled, shares
-from fedgm.files import read_sealed, sealed, write_atomically, write_json
+from fedgm.files import write_atomically
 from fedgm.flower.parcel import BadParcelError
 from fedgm.results import rows
+from fedgm.seals import name_of, read_sealed, sealed, write_json
 from fedgm.server.engine import Engine, RoundFacts
 
 Arrays = dict[str, Tensor]
@@ -131,7 +132,7 @@ class NamedServer:
         tensors = {f"x.{name}": tensor.contiguous() for name, tensor in arrays.items()}
         tensors |= {f"state.{name}": value.contiguous() for name, value in self.engine.state.items()}
         tensors["round"] = torch.tensor(self.done)
-        write_atomically(self.folder / STATE, sealed(save(tensors), self._mark()), sync=True)
+        write_atomically(self.folder / STATE, sealed(save(tensors), STATE, self._run()), sync=True)
         self._summarise(stored)
 
     def resume(self, arrays: Arrays) -> Arrays:
@@ -139,7 +140,7 @@ class NamedServer:
         if self.folder is None or not (self.folder / STATE).exists():
             return arrays
         try:
-            stored = load(read_sealed(self.folder / STATE, self._mark()))
+            stored = load(read_sealed(self.folder / STATE, STATE, self._run()))
         except ValueError as error:  # of another rule, plan or seed, too
             raise FedGMError(
                 f"{self.folder / STATE} is not of this run ({error}). Try another folder"
@@ -149,6 +150,9 @@ class NamedServer:
         self.engine.state = {n.removeprefix("state."): t for n, t in stored.items() if n.startswith("state.")}
         _require_fits(arrays, Reply(known, 1))
         return {name: known[name] for name in arrays}
+
+    def _run(self) -> str:
+        return name_of(self._mark(), self.seed)
 
     def _mark(self) -> str:
         """What two runs of this server have in common: rule, plan and seed."""

@@ -20,6 +20,7 @@ from fedgm.lightning import pl
 from fedgm.participation import ClientTask
 from fedgm.running.parts import Parts, build_parts
 from fedgm.running.trainer import build_module, build_trainer, put_loop
+from fedgm.seals import name_of
 from fedgm.starting import without_treespec_warning
 from fedgm.upload.message import Plain as WholeDelta
 from fedgm.upload.packing import pack
@@ -93,7 +94,7 @@ def _train(
 ) -> tuple[ClientUpdate, bytes]:
     keep = config.checkpoint
     keeps = parts.client.sends or parts.upload.keeps or config.local.state == "keep"
-    store = ClientStore(state / order.run, keep.every, keep.keep, keep.sync) if keeps else None
+    store = ClientStore(state / order.run, keep.every, keep.keep, keep.sync, order.run) if keeps else None
     parts.cohorts = partial(OneClient, order)
     trainer = build_trainer(config, [], workers=1)
     loop = put_loop(config, parts, trainer, module, clients, store)
@@ -103,8 +104,3 @@ def _train(
     done = loop.clients
     assert isinstance(done, OneClient) and done.returned is not None  # noqa: PT018
     return done.returned, done.message
-
-
-def name_of(mark: str, seed: int) -> str:
-    """What a run is called on nodes: its identity and its seed."""
-    return f"{mark[:16]}-{seed}"

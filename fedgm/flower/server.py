@@ -8,12 +8,12 @@ from fedgm.config import compose
 from fedgm.config.identity import identity
 from fedgm.flower.cohort import RemoteCohort
 from fedgm.flower.live import LiveCohort
-from fedgm.flower.node import name_of
 from fedgm.flower.post import Post, Terms
 from fedgm.running.folder import locate
 from fedgm.running.one_run import RunResult
 from fedgm.running.start import execute
 from fedgm.screen import Screen
+from fedgm.seals import name_of
 
 LIVE = "fedgm.participation.live.live"  # the scheme of a real clock
 
