@@ -6,6 +6,7 @@ One event loop holds all connections, so that a thousand idle ones cost no threa
 import asyncio
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http import HTTPStatus
 from pathlib import PurePath
 from traceback import print_exc
@@ -34,7 +35,7 @@ class Server:
         self.port: int = self._socket.getsockname()[1]
         self.source, self.access = source, Access(self.port)
         self._waiting: dict[asyncio.StreamWriter, None] = {}  # the oldest first
-        self._answers = 0
+        self._answers, self._tasks = 0, set[asyncio.Task[None]]()
         self._thread = ThreadPoolExecutor(1, "dashboard")
 
     def address(self, token: str) -> str:
@@ -48,10 +49,19 @@ class Server:
             await asyncio.get_running_loop().create_future()
         finally:
             listener.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
             self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection: a request and its answer."""
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A task for each connection; asyncio's own would print that they were cancelled."""
+        task = asyncio.get_running_loop().create_task(self._converse(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request and its answer."""
         self._waiting[writer] = None
         if len(self._waiting) > MOST_WAITING:
             oldest = next(iter(self._waiting))
@@ -62,11 +72,13 @@ class Server:
                 request = parse(await reader.readuntil(b"\r\n\r\n"))
             self._waiting.pop(writer, None)
             await self._answer(request, writer)
-            writer.close()
         except AWAY:
-            writer.transport.abort()
+            pass
         finally:
             self._waiting.pop(writer, None)
+            writer.transport.abort()  # whatever was sent has been taken by the system
+            with suppress(OSError):  # asked for, or asyncio would print it
+                await writer.wait_closed()
 
     async def _answer(self, request: Request | None, writer: asyncio.StreamWriter) -> None:
         """Refusals are short and never wait; so only who may see the page can keep the server busy."""

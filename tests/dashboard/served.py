@@ -90,6 +90,7 @@ def command(path: Path):
     process = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
     )  # fmt: skip
     try:
         assert process.stdout is not None
@@ -97,7 +98,7 @@ def command(path: Path):
         yield process, Visitor(int(address.split(":")[2].split("/")[0])).enter(address)
         process.send_signal(signal.SIGINT)
         printed = process.communicate(timeout=PATIENCE)
-        assert (process.returncode, *printed) == (0, "\n", "")
+        assert (process.returncode, *printed) == (0, "\n", ""), printed
     finally:
         process.kill()
         process.communicate()

@@ -46,7 +46,7 @@ def test_odd_folders_open(browser, tmp_path, kind):
     if kind != "empty":
         assert browser.count(".runs tbody tr") == 1
     if kind == "other metrics":
-        assert "test/perplexity" in browser.text("#chart-a select")
+        assert "test/perplexity" in browser.text("#chart-0 select")
 
 
 def test_a_served_page_follows_a_run_without_reload(browser, tmp_path):

@@ -1,28 +1,66 @@
-// The charts' lines made from groups of runs, and what the pointer shows.
+// The charts' lines made from groups of runs, and one crosshair over all of them.
 
 const charts = [];
 
-function buildCharts() {
-  charts.push(new Chart(byId('chart-a'), 'metric', 'logya'), new Chart(byId('chart-b'), 'second', 'logyb'));
+// Metrics of the charts: the first is what runs are scored by.
+function panelMetrics() {
+  const wanted = state.panels === '' ? [defaultSecond()] : unpack(state.panels);
+  return [state.metric, ...wanted.filter((name) => metrics.includes(name))];
+}
+
+function setPanel(place, metric) {
+  if (place === 0) { state.metric = metric; changed('metric'); return; }
+  const names = panelMetrics().slice(1);
+  names[place - 1] = metric;
+  state.panels = pack(names);
+  refresh('curves');
+}
+
+function addPanel() {
+  const names = panelMetrics();
+  const next = metrics.find((name) => !names.includes(name)) || state.metric;
+  state.panels = pack([...names.slice(1), next]);
+  refresh('curves');
+}
+
+function removePanel(place) {
+  state.logs = [...logPlaces()].filter((at) => at !== place).map((at) => (at > place ? at - 1 : at)).join();
+  state.panels = pack(panelMetrics().slice(1).filter((_, i) => i !== place - 1));
+  refresh('curves');
+}
+
+function logPlaces() { return new Set(state.logs.split(',').filter(Boolean).map(Number)); }
+function isLog(place) { return logPlaces().has(place); }
+
+function setLog(place, on) {
+  const places = logPlaces();
+  if (on) places.add(place); else places.delete(place);
+  state.logs = [...places].sort().join();
+  refresh('curves');
 }
 
 function drawCurves(view) {
-  for (const chart of charts) {
-    fillSelect(chart.select, view.metrics.map((name) => [name, metricTitle(name)]), state[chart.metricKey]);
-    chart.log.checked = state[chart.logKey];
-    const metric = state[chart.metricKey];
-    const lines = view.lines.map((group) => lineOf(group, metric));
-    chart.draw(lines, state.others ? restOf(view, metric) : [], {});
-  }
+  const names = panelMetrics();
+  while (charts.length > names.length) charts.pop().root.remove();
+  while (charts.length < names.length) { charts.push(new Chart(charts.length)); byId('panels').append(charts.at(-1).root); }
+  names.forEach((metric, place) => {
+    fillSelect(charts[place].select, metrics.map((name) => [name, metricTitle(name)]), metric);
+    charts[place].log.checked = isLog(place);
+    charts[place].draw(metric, view.lines.map((group) => lineOf(group, metric)), state.others ? restOf(view, metric) : []);
+  });
   byId('unzoom').hidden = !chosen.zoom;
-  const seeds = view.lines.some((group) => group.runs.length > 1);
+  byId('curves-caption').textContent = captionOf(view);
+}
+
+function captionOf(view) {
   const parts = [];
   const members = state.group === AUTO ? 'seeds' : 'the runs of a group';
-  if (seeds) parts.push(`Lines are means over ${members}, as far as all of them go.`);
+  if (view.lines.some((group) => group.used.length > 1)) parts.push(`Lines are means over ${members}, as far as all of them go.`);
+  if (view.lines.some((group) => group.chooser && !group.used.includes(group.chooser))) parts.push('The seed on which a setting was chosen is not in its mean.');
   if (view.lines.some((group) => group.diverged)) parts.push('✕ marks where a run diverged.');
   if (view.lines.some((group) => stagePlaces(group.runs[0], 'round').length)) parts.push('Dashed: ends of stages.');
   parts.push('Drag to zoom, double-click for the whole range.');
-  byId('curves-caption').textContent = parts.join(' ');
+  return parts.join(' ');
 }
 
 function lineOf(group, metric) {
@@ -87,26 +125,32 @@ Chart.prototype.hover = function hover(event) {
   if (!this.xs) return;
   const box = this.over.getBoundingClientRect();
   const [px, py] = [event.clientX - box.left, event.clientY - box.top];
-  const ink = prepareCanvas(this.over, ...this.size);
-  if (this.drag !== null && this.drag !== undefined && Math.abs(px - this.drag) > 3) {
-    ink.fillStyle = css('--select');
-    ink.fillRect(Math.min(px, this.drag), MARGIN.top, Math.abs(px - this.drag), this.size[1] - MARGIN.top - MARGIN.bottom);
-  }
   const wanted = this.xs.back(Math.max(this.xs.from, Math.min(px, this.xs.to)));
+  for (const chart of charts) if (chart !== this) chart.crosshair(wanted);
+  const points = this.crosshair(wanted, this.drag !== null && Math.abs(px - this.drag) > 3 ? [this.drag, px].sort((a, b) => a - b) : null);
+  if (!points.length) { byId('tip').hidden = true; return; }
+  this.tip(event, points, points.reduce((a, b) => (Math.abs(b.py - py) < Math.abs(a.py - py) ? b : a)));
+};
+
+// A line at this place of the x-axis with a dot on every curve that reaches it; the dots.
+Chart.prototype.crosshair = function crosshair(wanted, selection) {
+  if (!this.xs) return [];
+  const ink = prepareCanvas(this.over, ...this.size);
+  const [top, bottom] = [MARGIN.top, this.size[1] - MARGIN.bottom];
+  if (selection) { ink.fillStyle = css('--select'); ink.fillRect(selection[0], top, selection[1] - selection[0], bottom - top); }
   const points = [];
   for (const line of this.lines) {
     if (!line.curve.n || wanted > line.curve.x[line.curve.n - 1] * 1.001 + 1e-9) continue;
     const i = nearest(line.curve.x, wanted);
     points.push({line, i, value: line.curve.y[i], py: this.ys.at(line.curve.y[i] * this.factor)});
   }
-  if (!points.length) { byId('tip').hidden = true; return; }
-  const closest = points.reduce((a, b) => (Math.abs(b.py - py) < Math.abs(a.py - py) ? b : a));
-  const x = this.xs.at(closest.line.curve.x[closest.i]);
+  const at = points.length ? points[0].line.curve.x[points[0].i] : wanted;
+  this.over.dataset.cross = String(at);
   ink.strokeStyle = css('--muted'); ink.globalAlpha = 0.6;
-  ink.beginPath(); ink.moveTo(x, MARGIN.top); ink.lineTo(x, this.size[1] - MARGIN.bottom); ink.stroke();
+  ink.beginPath(); ink.moveTo(this.xs.at(at), top); ink.lineTo(this.xs.at(at), bottom); ink.stroke();
   ink.globalAlpha = 1;
   for (const {line, i, value} of points) this.dot(ink, line.curve.x[i], value * this.factor, line.colour);
-  this.tip(event, points, closest);
+  return points;
 };
 
 Chart.prototype.tip = function tip(event, points, closest) {

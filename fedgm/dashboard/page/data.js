@@ -3,10 +3,13 @@
 const LAST = 10; // evaluations behind a score
 const ABSENT = undefined;
 let runs = [];
+let problemNames = [];
 let shared = {};
 
 function load(payload) {
   shared = payload.config;
+  algorithmNames = payload.names;
+  problemNames = payload.problems;
   described = new Map(Object.entries(payload.metrics));
   const before = new Map(runs.map((run) => [run.id, run]));
   runs = payload.runs.map((run) => {
@@ -42,6 +45,7 @@ function column(run, name) {
 // Value of a fact or of a dotted key of the configuration; undefined where the run has none.
 function valueOf(run, key) {
   if (key === 'algorithm' || key === 'algorithm.name') return run.algorithm;
+  if (key === 'experiment') return run.name;
   if (['seed', 'status', 'name', 'hash', 'rounds'].includes(key)) return run[key];
   if (key in run.config) return run.config[key];
   return run.without.includes(key) ? ABSENT : shared[key];
@@ -68,9 +72,9 @@ function scoreOf(run, metric) {
   return run.status === 'failed' ? null : run.scores[metric] ?? null;
 }
 
-function metricNames() {
+function metricNames(some) {
   const names = new Set();
-  for (const run of runs) for (const name of Object.keys(run.columns)) names.add(name);
+  for (const run of some) for (const name of Object.keys(run.columns)) names.add(name);
   const rank = (name) => ['test/', 'train/', 'local/'].findIndex((start) => name.startsWith(start)) + 1 || 9;
   return [...names].filter((name) => !(name in AXES))
     .sort((a, b) => rank(a) - rank(b) || lessIsBetter(a) - lessIsBetter(b) || (a < b ? -1 : 1));
@@ -81,7 +85,7 @@ function axisNames() {
 }
 
 // Keys that differ between runs, the telling ones first; of keys that always change together only one.
-const HIDDEN = /(^|\.)(_target_|seed|root)$|^(paper_|profile\.(?!name$)|local\.optimizers\.|seed$|hash$|name$)/;
+const HIDDEN = /(^|\.)(_target_|version|channels_last)$|^(local\.optimizers\.|name$)/;
 const ORDER = ['algorithm', 'algorithm.eta', 'algorithm.beta', 'algorithm.nu', 'algorithm.', 'schedule.', 'participation.',
   'client.', 'data.', 'model.', 'local.', ''];
 

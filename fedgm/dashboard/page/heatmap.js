@@ -2,6 +2,7 @@
 
 const STOPS = [[68, 1, 84], [65, 68, 135], [42, 120, 142], [34, 168, 132], [122, 209, 81], [253, 231, 37]];
 const HEAT_MOST = 40; // values on a side
+let heatShown = null;
 
 function heatColour(share) {
   const place = Math.max(0, Math.min(0.9999, share)) * (STOPS.length - 1);
@@ -36,6 +37,7 @@ function drawHeat(view) {
   const scores = groups.filter((group) => group.mean !== null && !group.lost).map((group) => group.mean);
   const range = heatRange(scores);
   body.replaceChildren(...panels.map((value) => heatPanel(view, groups, {x, y, z, value}, range)), heatScale(range));
+  heatShown = {x, y, z, groups};
   root.querySelector('.caption').textContent = `${metricTitle(state.metric)}, mean of the last ${LAST} evaluations; a cell shows its best setting, `
     + 'mean over seeds. ✕: every run diverged. Click a cell to show its line.';
 }

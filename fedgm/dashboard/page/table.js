@@ -8,7 +8,7 @@ function tableColumns(view) {
   return [
     {id: 'algorithm', name: 'algorithm', value: (run) => algorithmName(run.algorithm)},
     ...keys.map((key) => ({id: key, name: keyLabel(key, view.keys), num: true, value: (run) => valueOf(run, key), text: (run) => shown(valueOf(run, key))})),
-    {id: 'seed', name: 'seed', num: true, value: (run) => run.seed},
+    {id: 'seed', name: 'seed', num: true, value: (run) => run.seed, text: seedCell},
     {id: 'status', name: 'status', value: (run) => run.status, text: statusCell},
     {id: 'done', name: 'rounds', num: true, value: (run) => run.rounds_done, text: progressCell},
     {id: 'score', name: `${metricTitle(metric)}: last ${LAST}`, num: true, value: (run) => scoreOf(run, metric), text: (run) => score(measure(run, metric).last, metric)},
@@ -21,6 +21,11 @@ function tableColumns(view) {
 
 function statusCell(run) {
   return el('span', {class: `status ${STATUS[run.status] || 'idle'}`, title: run.reason || run.status}, run.status);
+}
+
+// A star: this run's score chose the setting from others, so it is not in the mean over the other seeds.
+function seedCell(run) {
+  return run.chose ? el('span', {class: 'chose', title: 'Chosen on this seed, which is not in the mean over the others'}, `★ ${run.seed}`) : shown(run.seed);
 }
 
 function progressCell(run) {

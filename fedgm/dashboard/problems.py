@@ -1,0 +1,91 @@
+"""Like beside like: which runs solve the same problem, and on which seed a winner was chosen."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fedgm.config.identity import counted
+from fedgm.results.labels import QUIET
+from fedgm.results.run import Key, Run, Status
+
+# Data and split, model, clients and when they take part, local work, rounds, and how it is measured. What is
+# left is the method: server rule, schedule, client and upload rules.
+PROBLEM = ("data.", "model.", "clients.", "participation.", "local.", "rounds", "task.", "eval.")
+ALWAYS = ("data.name", "model.name", "rounds")  # said of every problem
+FIRST = ("participation.name", "data.alpha", "data.partition", "participation.delay", "clients.count")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A name for people, and its runs."""
+
+    label: str
+    runs: list[Run]
+
+
+def problems(runs: Iterable[Run]) -> list[Problem]:
+    """The problems of the runs: those with several algorithms first, then those with most runs."""
+    members: dict[str, list[Run]] = {}
+    for run in runs:
+        members.setdefault(json.dumps(_problem(run), sort_keys=True, default=str), []).append(run)
+    groups = sorted(members.values(), key=lambda some: (len(set(map(_algorithm, some))) < 2, -len(some)))
+    labels = _labels([_problem(some[0]) for some in groups])
+    return [Problem(label, some) for label, some in zip(labels, groups, strict=True)]
+
+
+def choosers(problem: Problem) -> set[Key]:
+    """Runs whose score chose a winner, and so is too high to judge it (docs/claims.md).
+
+    A seed on which more settings of an algorithm were run than on any other seed is one of a grid: its best
+    setting was chosen on it.
+    """
+    chosen: set[Key] = set()
+    for algorithm in {_algorithm(run) for run in problem.runs}:
+        some = [run for run in problem.runs if _algorithm(run) == algorithm]
+        seeds = Counter(run.seed for run in some).most_common(2)
+        if seeds[0][1] < 2 or (len(seeds) > 1 and seeds[0][1] == seeds[1][1]):
+            continue
+        finished = [run for run in some if run.seed == seeds[0][0] and run.status == Status.FINISHED]
+        sign = 1 if finished and finished[0].board.judge.better == "higher" else -1
+        scores = {run.key: score for run in finished if (score := run.score()) is not None}
+        chosen |= {max(scores, key=lambda key: sign * scores[key])} if scores else set()
+    return chosen
+
+
+def _algorithm(run: Run) -> str:
+    return str(run.facts.get("algorithm"))
+
+
+def _problem(run: Run) -> dict[str, Any]:
+    """The values that the problem of a run consists of."""
+    values = counted(run.config, run.seed, run.facts)
+    return {
+        key: value
+        for key, value in values.items()
+        if key.startswith(PROBLEM) and key.rpartition(".")[2] not in QUIET
+    }
+
+
+def _labels(values: Sequence[dict[str, Any]]) -> list[str]:
+    """Data, model and rounds of each, and as many keys as tell them apart."""
+    rest = sorted({key for one in values for key in one} - {*ALWAYS, *FIRST})
+    keys: list[str] = [*ALWAYS]
+    for key in (*FIRST, *rest):
+        if len(set(_texts(values, [*keys, key]))) > len(set(_texts(values, keys))):
+            keys.append(key)
+    return [", ".join(word for word in words if word) or "no configuration" for words in _texts(values, keys)]
+
+
+def _texts(values: Sequence[dict[str, Any]], keys: Sequence[str]) -> list[tuple[str, ...]]:
+    return [tuple(_word(key, one[key]) if key in one else "" for key in keys) for one in values]
+
+
+def _word(key: str, value: Any) -> str:
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    if key == "rounds":
+        return f"{text} rounds"
+    group, _, last = key.rpartition(".")
+    plain = group in ("data", "participation")
+    return text if last == "name" else f"{last} {text}" if plain else f"{group} {last} {text}"
