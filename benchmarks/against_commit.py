@@ -4,7 +4,7 @@
     python -m benchmarks.against_commit ../before [--pairs 15]
 
 One process for each tree trains the same configuration and waits for its turn after every block of rounds, so
-that a pair is measured within seconds. The interval is for the median (binomial, 95 %); nothing is evaluated.
+that a pair is measured within seconds. The interval is that of the median (binomial, 95 %).
 """
 
 import argparse
@@ -73,14 +73,14 @@ def measure(before: Path, words: list[str], block: int, pairs: int) -> list[tupl
             start(tree, words, block, pairs + 1, f"{home}/{side}")
             for side, tree in zip(("before", "here"), trees, strict=True)
         ]
-        pairs: list[tuple[float, float]] = []
+        found: list[tuple[float, float]] = []
         for pair in range(pairs + 1):
             order = (0, 1) if pair % 2 else (1, 0)  # neither is always the first
             seconds = {side: turn(both[side]) for side in order}
-            pairs.append((seconds[0], seconds[1]))
+            found.append((seconds[0], seconds[1]))
         for process in both:
             process.communicate()
-        return pairs[1:]
+        return found[1:]
 
 
 def median_interval(values: list[float]) -> tuple[float, float, float]:
@@ -97,11 +97,11 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=15)
     given = parser.parse_args()
     for name, (words, block) in WORK.items():
-        pairs = measure(given.before, words, block, given.pairs)
-        middle, low, high = median_interval([here / before for before, here in pairs])
-        seconds = [statistics.median(side) for side in zip(*pairs, strict=True)]
+        found = measure(given.before, words, block, given.pairs)
+        middle, low, high = median_interval([here / before for before, here in found])
+        seconds = [statistics.median(side) for side in zip(*found, strict=True)]
         print(f"{name}: {middle:.3f} ({low:.3f} to {high:.3f}), {1000 * seconds[0]:.1f} -> "
-              f"{1000 * seconds[1]:.1f} ms of CPU, {len(pairs)} pairs")  # fmt: skip
+              f"{1000 * seconds[1]:.1f} ms of CPU, {len(found)} pairs")  # fmt: skip
 
 
 if __name__ == "__main__":

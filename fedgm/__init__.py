@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedgm.api import load_model, load_runs, reproduce, run, sweep
+    from fedgm.api import load_model, load_runs, reproduce, run, sweep, versus
     from fedgm.federated.callback import FedGM
     from fedgm.federated.events import FederatedCallback
     from fedgm.federated.federate import federate
@@ -26,6 +26,7 @@ _PUBLIC = {
     "reproduce": "fedgm.api",
     "run": "fedgm.api",
     "sweep": "fedgm.api",
+    "versus": "fedgm.api",
 }
 __all__ = [
     "FedGM",
@@ -37,6 +38,7 @@ __all__ = [
     "reproduce",
     "run",
     "sweep",
+    "versus",
 ]
 __version__ = "0.1.0"
 
@@ -44,7 +46,7 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     """Import late: torch and Lightning cost seconds that ``fedgm --help`` need not spend."""
     if name in _PUBLIC:
-        found = getattr(import_module(_PUBLIC[name]), name)
-        globals()[name] = found  # over the module of the same name, whose import has just put itself there
-        return found
+        value = getattr(import_module(_PUBLIC[name]), name)
+        globals()[name] = value  # over the module of the same name, whose import has just put itself there
+        return value
     raise AttributeError(f"module 'fedgm' has no attribute '{name}'")

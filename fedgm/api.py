@@ -1,9 +1,10 @@
-"""What a notebook needs: run, sweep, reproduce, load_runs, load_model."""
+"""What a notebook needs: run, versus, sweep, reproduce, load_runs, load_model."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedgm.errors import FedGMError
 from fedgm.results.find import below
 from fedgm.results.run import Run
 
@@ -12,19 +13,71 @@ if TYPE_CHECKING:
 
     from fedgm.lightning import pl
     from fedgm.running.one_run import RunResult
+    from fedgm.screen import Screen
 
 
 def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) -> "RunResult":
     """Do what ``python run.py OVERRIDES`` does, but raise :class:`fedgm.errors.FedGMError`, never exit.
 
     ``callbacks`` (Lightning's, or :class:`fedgm.FederatedCallback`) come after those of the configuration.
-    """
-    from rich.console import Console
 
+    >>> result = run(["profile=tiny", "rounds=2"])  # doctest: +SKIP
+    >>> result.status, result.summary["final"]["test/accuracy"]  # doctest: +SKIP
+    ('finished', 0.1)
+    """
     from fedgm.config import compose
     from fedgm.running.start import execute
+    from fedgm.screen import Screen
 
-    return execute(compose(overrides), list(overrides), Console(), callbacks=callbacks)
+    return execute(compose(overrides), list(overrides), Screen(), callbacks=callbacks)
+
+
+def versus(
+    *algorithms: str,
+    overrides: Sequence[str] = (),
+    seeds: int | Sequence[int] = 3,
+    eta: float | None = None,
+    workers: int | None = None,
+    output_dir: str | Path = "outputs",
+    known: Sequence[str | Path] = (),
+    console: "Screen | None" = None,
+) -> dict[str, Any]:
+    """Do what ``fedgm versus`` does: run what is missing, print the table, draw, and say who leads.
+
+    Returns ``table`` (a line each), ``sentence`` and the paths ``figure`` and ``page``.
+    """
+    from fedgm.dashboard import payload, render
+    from fedgm.dashboard.collect import Collection
+    from fedgm.figures.style import save
+    from fedgm.files import write_atomically
+    from fedgm.screen import Screen
+    from fedgm.study import compare
+    from fedgm.study import versus as work
+    from fedgm.study.sweep import Sweep, default_workers
+
+    screen = console or Screen()
+    compared = work.load(algorithms, overrides, seeds, eta, output_dir, known)
+    for note in work.origins(compared.planned, eta):
+        screen.say(note)
+    failed = Sweep(compared.results, screen).run(workers or default_workers())
+    reasons = "; ".join(sorted(set(failed.values())))
+    if not compared.lines:
+        raise FedGMError(f"no run is done ({reasons})")
+    table = compare.rows(compared.lines)
+    screen.print(compare.as_table(table))
+    home = Path(output_dir) / "versus"
+    home.mkdir(parents=True, exist_ok=True)
+    figure = save(compare.picture(compared.lines), home / f"{compared.name}.png")
+    page, runs = figure.with_suffix(".html"), [run for line in compared.runs.values() for run in line]
+    values = payload.build(Collection(runs, []), compared.planned.figure.title, lambda _: None)
+    write_atomically(page, render.render(values))
+    sentence = compared.sentence()
+    screen.say(sentence, style="bold")
+    for path in (figure, page):
+        screen.say(f"  {path}")
+    if failed:
+        raise FedGMError(f"{len(failed)} runs failed ({reasons}); the same command tries them again")
+    return {"table": table, "sentence": sentence, "figure": figure, "page": page}
 
 
 def sweep(
@@ -36,7 +89,10 @@ def sweep(
     output_dir: str | Path = "outputs",
     stored: Sequence[str | Path] = (),
 ) -> "pd.DataFrame":
-    """Do what ``fedgm sweep FILE OVERRIDES`` does; a line per run, with its swept values and its result."""
+    """Do what ``fedgm sweep FILE OVERRIDES`` does; a line per run, with its swept values and its result.
+
+    >>> frame = sweep("sweeps/fedavg_grid.yaml", ["profile=tiny"], seeds=[0, 1])  # doctest: +SKIP
+    """
     import pandas as pd
 
     from fedgm.study import sweep as work
@@ -58,7 +114,10 @@ def reproduce(
     out: str | Path | None = None,
     known: Sequence[str | Path] = (),
 ) -> list[dict[str, Any]]:
-    """Do what ``fedgm reproduce FIGURE`` does; returns what each verdict.json holds."""
+    """Do what ``fedgm reproduce FIGURE`` does; returns what each verdict.json holds.
+
+    >>> [verdict] = reproduce("fig2", ["profile=tiny"], seeds=2)  # doctest: +SKIP
+    """
     from fedgm.study.reproduce import reproduce as work
 
     return work(
@@ -68,7 +127,10 @@ def reproduce(
 
 
 def load_model(run: str | Path, trust: Sequence[str] = ()) -> "pl.LightningModule":
-    """The trained module of a run folder, in evaluation mode; ``trust``: packages to build from."""
+    """The trained module of a run folder, in evaluation mode; ``trust``: packages to build from.
+
+    >>> module = load_model("outputs/run/fedgm-1f0a3c5e/seed=0")  # doctest: +SKIP
+    """
     from fedgm.running.model import load_model as load
 
     return load(run, trust)
@@ -79,6 +141,12 @@ def load_runs(output_dir: str | Path = "outputs", config: bool = True) -> "pd.Da
 
     Files of stored results (``fedgm sweep FILE --export``) count too, with a line per evaluation. With
     ``config`` every key of the configuration is a column, such as ``algorithm.eta``.
+
+    >>> frame = load_runs("docs/results/small/fedavg_grid.jsonl")
+    >>> len(frame), frame["algorithm"].unique().tolist()
+    (250, ['fedavg'])
+    >>> frame.groupby("algorithm.eta")["test/acc"].max().round(2).loc[[0.5, 1.0]].tolist()
+    [0.34, 0.37]
     """
     import pandas as pd
 

@@ -17,7 +17,11 @@ class RefusedError(FedGMError):
 
 
 class ConfigError(RefusedError, ValueError):
-    """A configuration value outside its range, named by the whole key that the user typed."""
+    """A configuration value outside its range, named by the whole key that the user typed.
+
+    >>> print(ConfigError("algorithm.beta", 2, "0 <= beta < 1", "algorithm.beta=0.9"))
+    algorithm.beta=2: expected 0 <= beta < 1. Try algorithm.beta=0.9
+    """
 
     verb = "expected "
 
@@ -31,7 +35,11 @@ class ConfigError(RefusedError, ValueError):
 
 
 class ClashError(ConfigError):
-    """A value that is fine by itself but not beside the rest; ``allowed`` says why, as a sentence."""
+    """A value that is fine by itself but not beside the rest; ``allowed`` says why, as a sentence.
+
+    >>> print(ClashError("upload", "topk", "client=mifa needs whole updates", "upload=plain"))
+    upload=topk: client=mifa needs whole updates. Try upload=plain
+    """
 
     verb = ""
 
@@ -49,13 +57,23 @@ class RunLockedError(FedGMError):
 
 
 def require(ok: bool, key: str, value: object, allowed: str, hint: str) -> None:
-    """Raise :class:`ConfigError` unless ``ok``."""
+    """Raise :class:`ConfigError` unless ``ok``.
+
+    >>> require(0 <= 2 < 1, "algorithm.beta", 2, "0 <= beta < 1", "algorithm.beta=0.9")
+    Traceback (most recent call last):
+    fedgm.errors.ConfigError: algorithm.beta=2: expected 0 <= beta < 1. Try algorithm.beta=0.9
+    """
     if not ok:
         raise ConfigError(key, value, allowed, hint)
 
 
 def require_fits(ok: bool, key: str, value: object, reason: str, hint: str) -> None:
-    """Raise :class:`ClashError` unless ``ok``: ``reason`` is a sentence, not a range."""
+    """Raise :class:`ClashError` unless ``ok``: ``reason`` is a sentence, not a range.
+
+    >>> require_fits(False, "upload", "topk", "client=mifa needs whole updates", "upload=plain")
+    Traceback (most recent call last):
+    fedgm.errors.ClashError: upload=topk: client=mifa needs whole updates. Try upload=plain
+    """
     if not ok:
         raise ClashError(key, value, reason, hint)
 

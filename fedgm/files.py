@@ -1,7 +1,6 @@
-"""Files that are whole at every moment, survive a power cut where asked, and tell when they are damaged."""
+"""Files that are whole at every moment, and survive a power cut where asked."""
 
 import errno
-import hashlib
 import json
 import math
 import os
@@ -10,11 +9,6 @@ from pathlib import Path
 from typing import Any
 
 LARGEST = 2**24  # bytes of a summary.json; ours have a few thousand
-SEAL = b"fedgm seal 1 "  # then the digest in hexadecimal digits and a line break, then the content
-
-
-class DamagedError(ValueError):
-    """A file that is not what was written."""
 
 
 def write_atomically(path: Path, content: str | bytes | memoryview, sync: bool = False) -> None:
@@ -70,42 +64,25 @@ def make_folder(folder: Path, sync: bool = False) -> None:
         sync_folder(place.parent)
 
 
-def digest(*parts: bytes | memoryview) -> str:
-    """BLAKE2b of the parts, in hexadecimal digits."""
-    found = hashlib.blake2b(digest_size=32)
-    for part in parts:
-        found.update(part)
-    return found.hexdigest()
-
-
-def sealed(content: bytes | memoryview, name: str) -> bytes:
-    """The content behind a checksum of itself and of the name, so that a swapped file is noticed, too.
-
-    The checksum comes first: without it a damaged seal would leave a file that reads as an old, unsealed one.
-    """
-    return b"".join((SEAL, digest(name.encode(), content).encode(), b"\n", content))
-
-
-def read_sealed(path: Path, name: str) -> bytes:
-    """The content, verified; files from before there were seals are returned as they are."""
-    if path.exists() and not path.is_file():
-        raise DamagedError(f"{name} is no file")
-    data = path.read_bytes()
-    if not data.startswith(SEAL):
-        return data
-    known, _, content = data.removeprefix(SEAL).partition(b"\n")
-    if digest(name.encode(), content).encode() != known:
-        raise DamagedError(f"the checksum of {name} is wrong")
-    return content
-
-
 def write_json(path: Path, value: Any, sync: bool = False) -> None:
-    """Readable JSON, atomically; what is not a finite number becomes null."""
-    write_atomically(path, json.dumps(_finite(value), indent=2, allow_nan=False) + "\n", sync)
+    """Readable JSON, atomically; what is not a finite number becomes null.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_json(Path(folder, "facts.json"), {"gain": math.nan, "rounds": 3})
+    ...     read_json(Path(folder, "facts.json"))
+    {'gain': None, 'rounds': 3}
+    """
+    write_atomically(path, as_json(value), sync)
+
+
+def as_json(value: Any) -> str:
+    """The text of :func:`write_json`."""
+    return json.dumps(_finite(value), indent=2, allow_nan=False) + "\n"
 
 
 def _finite(value: Any) -> Any:
-    """JSON knows neither nan nor inf: a rule without a gain has nan there."""
+    """JSON has neither nan nor inf: a rule without a gain has nan there."""
     if isinstance(value, dict):
         return {k: _finite(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -114,11 +91,11 @@ def _finite(value: Any) -> Any:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The content, or None where there is no readable file, or where it holds something else than keys."""
+    """The content, or None where there is no readable file, or where it holds something other than keys."""
     try:
         if not path.is_file() or path.stat().st_size > LARGEST:  # a pipe would never end
             return None
-        found = json.loads(path.read_bytes())
+        value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None

@@ -16,7 +16,7 @@ from fedgm.errors import FedGMError, RunLockedError
 from fedgm.files import no_link
 
 BEAT = 5.0  # seconds between heartbeats
-STALE = 60.0  # a lock without heartbeat for so long belongs to nobody
+STALE = 60.0  # a lock without a heartbeat for so long is abandoned
 
 
 def is_alive(folder: Path) -> bool:
@@ -37,7 +37,7 @@ def _beats(path: Path) -> bool:
 
 
 def _exists(pid: int) -> bool:
-    """Whether the process is more than an entry that nobody has collected."""
+    """Whether the process runs: one that has ended stays listed until its parent has asked how."""
     try:
         os.kill(pid, 0)
         stat = Path(f"/proc/{pid}/stat")
@@ -108,10 +108,10 @@ def _locked(path: Path) -> RunLockedError:
 def _content(path: Path) -> dict[str, Any]:
     """Who holds the lock, as far as it has been written."""
     try:
-        found = json.loads(path.read_text())
+        content = json.loads(path.read_text())
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _holder(path: Path) -> str:

@@ -27,7 +27,7 @@ EXPERIMENTS = (
     "autonomous_delay10",
 )  # whose grids differ in the server and in the delay
 EPOCHS = [1, 6]  # the local work of autonomous clients; other runs take their simulation apart
-NEAR = 3.0  # points below its own best at which an eta still counts as usable
+NEAR = 3.0  # points below the rule's best at which an eta still counts as usable
 TIED = 0.9  # beta = nu of the line that every delay has
 
 
@@ -108,7 +108,7 @@ def _tied(points: Sequence[Tried]) -> list[Tried]:
 
 
 def usable(points: Sequence[Tried]) -> dict[tuple[str, float, float], list[float]]:
-    """Etas at which a rule ends within ``NEAR`` points of its own best, by (algorithm, beta, nu)."""
+    """Etas at which a rule ends within ``NEAR`` points of its best, by (algorithm, beta, nu)."""
     rules: dict[tuple[str, float, float], list[Tried]] = {}
     for point in points:
         rules.setdefault((point.algorithm, point.beta, point.nu), []).append(point)
@@ -121,7 +121,7 @@ def usable(points: Sequence[Tried]) -> dict[tuple[str, float, float], list[float
 
 
 def at_equal_budget(points: Sequence[Tried], algorithm: str) -> BestOf | None:
-    """What a draw of FedAvg's size from an algorithm's grid would have found."""
+    """The expected best of a draw of FedAvg's size from an algorithm's grid."""
     scores = [point.score for point in points if point.algorithm == algorithm]
     k = sum(point.algorithm == "fedavg" for point in points)
     return best_of(scores, k) if 0 < k < len(scores) else None

@@ -1,6 +1,6 @@
 """The module's own hooks around a local step: called as in any fit, and only where the module has them.
 
-Where nothing listens at all, a local step skips Lightning's calls (:func:`is_direct`).
+Where no hook is overridden, a local step skips Lightning's calls (:func:`is_direct`).
 """
 
 from collections.abc import Callable
@@ -10,10 +10,8 @@ import torch
 
 from fedgm.lightning import Precision, SingleDeviceStrategy, call_module_hook, is_overridden, pl
 
-HOOKS = (
-    "on_train_batch_start", "on_train_batch_end", "on_before_zero_grad", "optimizer_zero_grad",
-    "optimizer_step",
-)  # fmt: skip
+BATCH_HOOKS = ("on_train_batch_start", "on_train_batch_end")
+STEP_HOOKS = ("on_before_zero_grad", "optimizer_zero_grad", "optimizer_step")
 
 
 class ModuleHooks:
@@ -24,12 +22,12 @@ class ModuleHooks:
 
     def __init__(self, trainer: pl.Trainer) -> None:
         self.trainer, self.module = trainer, trainer.lightning_module
-        self._own = {name for name in HOOKS if is_overridden(name, self.module)}
+        self._overridden = {name for name in (*BATCH_HOOKS, *STEP_HOOKS) if is_overridden(name, self.module)}
         self._connector = trainer._logger_connector
         self._logged = trainer.fit_loop.epoch_loop._results  # what `trainer._results` is while clients train
 
     def start(self, batch: Any, step: int) -> bool:
-        """Before a step; False where the module asks for no more (it returns -1)."""
+        """Before a step; False where the module wants no more steps (it returns -1)."""
         self._connector.on_batch_start(batch)  # `self.log` takes the batch's size from here
         return self._call("on_train_batch_start", batch, step) != -1
 
@@ -43,26 +41,26 @@ class ModuleHooks:
 
     def direct_training_step(self, batch: Any, step: int) -> Any:
         """The same without the strategy's contexts, where they would do nothing (``is_direct``)."""
-        own = vars(self.module)  # past nn.Module's own way to set attributes, which costs as much as a call
-        own["_current_fx_name"] = "training_step"
+        attributes = vars(self.module)  # nn.Module's own way to set attributes costs as much as a call
+        attributes["_current_fx_name"] = "training_step"
         try:
             return self.module.training_step(batch, step)
         finally:
-            own["_current_fx_name"] = None
+            attributes["_current_fx_name"] = None
 
     def zero_grad(self, optimizer: torch.optim.Optimizer, step: int) -> None:
         """Before the backward pass."""
         self._call("on_before_zero_grad", optimizer)
-        if "optimizer_zero_grad" in self._own:
+        if "optimizer_zero_grad" in self._overridden:
             self._call("optimizer_zero_grad", self.trainer.current_epoch, step, optimizer)
         else:
             optimizer.zero_grad()
 
     def optimizer_step(self, optimizer: torch.optim.Optimizer, step: int, closure: Callable[[], Any]) -> None:
         """Through the module where it steps itself, else through the strategy."""
-        if "optimizer_step" in self._own:
-            own = self.module.optimizers()
-            self._call("optimizer_step", self.trainer.current_epoch, step, own, closure)
+        if "optimizer_step" in self._overridden:
+            wrapped = self.module.optimizers()
+            self._call("optimizer_step", self.trainer.current_epoch, step, wrapped, closure)
         else:
             self.trainer.strategy.optimizer_step(optimizer, closure)
 
@@ -73,20 +71,17 @@ class ModuleHooks:
             self._connector.on_batch_end()
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        return call_module_hook(self.trainer, name, *arguments) if name in self._own else None
+        return call_module_hook(self.trainer, name, *arguments) if name in self._overridden else None
 
 
 # What Lightning's strategy would call around one step, besides `training_step`.
-AROUND_A_STEP = (
-    "on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer", "on_before_backward",
-    "backward", "on_after_backward", "on_before_zero_grad", "optimizer_zero_grad", "optimizer_step",
-    "on_before_optimizer_step", "configure_gradient_clipping",
-)  # fmt: skip
 OF_CALLBACKS = ("on_before_backward", "on_after_backward", "on_before_optimizer_step")
+TRANSFER = ("on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer")
+AROUND_A_STEP = (*TRANSFER, *OF_CALLBACKS, *STEP_HOOKS, "backward", "configure_gradient_clipping")
 
 
 def is_direct(trainer: pl.Trainer, strategies: tuple[type, ...]) -> bool:
-    """Full precision on a CPU, no clipping, no profiler, nobody listening between the parts of a step.
+    """Full precision on a CPU, no clipping, no profiler, no hook between the parts of a step.
 
     The arithmetic is the same either way; Lightning's calls cost more than a step of a small model.
     """
@@ -99,9 +94,9 @@ def is_direct(trainer: pl.Trainer, strategies: tuple[type, ...]) -> bool:
         and trainer.gradient_clip_val is None
         and type(getattr(trainer, "profiler", None)).__name__ == "PassThroughProfiler"
     )
-    heard = any(is_overridden(name, module) for name in AROUND_A_STEP) or any(
+    hooked = any(is_overridden(name, module) for name in AROUND_A_STEP) or any(
         is_overridden(name, callback)
         for callback in trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
         for name in OF_CALLBACKS
     )
-    return plain and not heard
+    return plain and not hooked

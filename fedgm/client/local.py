@@ -28,9 +28,13 @@ class Client:
     """The module at work as one client after another; between them it holds the global model."""
 
     def __init__(
-        self, trainer: pl.Trainer, weights: FlatWeights, metrics: Sequence[str], keep: bool,
+        self,
+        trainer: pl.Trainer,
+        weights: FlatWeights,
+        metrics: Sequence[str],
+        keep: bool,
         direct: tuple[type, ...] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.trainer, self.weights, self.metrics, self.keep = trainer, weights, metrics, keep
         self.optimizer = trainer.strategy.optimizers[0]
         self.hooks = ModuleHooks(trainer)
@@ -145,7 +149,8 @@ def loss_of(output: Any) -> Tensor:
     loss = output.get("loss") if isinstance(output, Mapping) else output
     if not isinstance(loss, Tensor):
         raise FedGMError(
-            f"training_step returned {type(output).__name__} without a loss. Return it, or a dict that has it"
+            f"training_step returned {type(output).__name__} without a loss. "
+            "Return the loss, or a dict with the key 'loss'"
         )
     return loss
 

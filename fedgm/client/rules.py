@@ -20,7 +20,7 @@ class Local(NamedTuple):
     """What a rule knows when a client starts."""
 
     x: Tensor  # the flat model it starts from
-    own: State  # what this client kept from the last time it took part; empty at first
+    kept: State  # what this client kept from the last time it took part; empty at first
     shared: State  # what the server kept for the rule when that model was the newest; empty before round 1
     lr: float  # eta_l
     split: Callable[[Tensor], list[Tensor]]  # a flat vector as views shaped like the parameters
@@ -31,7 +31,7 @@ class Local(NamedTuple):
 class Returned(NamedTuple):
     """What a client keeps, and what it sends besides its delta."""
 
-    own: State
+    kept: State
     message: Tensor
 
 
@@ -39,11 +39,9 @@ class ClientRule(Protocol):
     """One small file and one yaml each; pure but for the gradients that ``begin``'s function changes."""
 
     sends: bool  # whether there are states and messages at all
-    needs_plain_sgd: (
-        bool  # whether its formulas hold for SGD without momentum, weight decay and clipping alone
-    )
-    needs_uniform_mean: bool  # whether they are written for clients.weights=uniform
-    needs_plain_upload: bool  # whether the server steps with its message, which no upload rule shortens
+    needs_plain_sgd: bool  # whether its formulas hold only for SGD without momentum, weight decay, clipping
+    needs_uniform_mean: bool  # whether its formulas assume clients.weights=uniform
+    needs_plain_upload: bool  # whether the server steps with its message, which upload rules do not shorten
     changes_gradients: bool  # whether ``begin`` adds to gradients, which 16-mixed scales
 
     def begin(self, local: Local) -> Adjust | None:
@@ -61,7 +59,7 @@ class ClientRule(Protocol):
 
 @dataclass(frozen=True)
 class Plain:
-    """LocalOPT as in Alg. 2: plain SGD, nothing kept; what a rule does not say otherwise."""
+    """LocalOPT as in Alg. 2: plain SGD, nothing kept: the defaults of every rule."""
 
     sends = False
     needs_plain_sgd = False
@@ -84,7 +82,16 @@ class Plain:
 
 @dataclass(frozen=True)
 class FedProx(Plain):
-    """loss += mu/2 ||w - x_t||^2, i.e. g += mu (w - x_t); the reported loss is without the extra term."""
+    """loss += mu/2 ||w - x_t||^2, i.e. g += mu (w - x_t); the reported loss is without the extra term.
+
+    >>> from torch import nn, tensor
+    >>> w = nn.Parameter(tensor([3.0]))
+    >>> w.grad = tensor([0.0])
+    >>> local = Local(tensor([1.0]), {}, {}, lr=0.1, split=lambda x: [x], client=0, round=1)
+    >>> FedProx(mu=0.5).begin(local)([w])
+    >>> w.grad  # 0 + 0.5 * (3 - 1)
+    tensor([1.])
+    """
 
     mu: float = 0.01
     changes_gradients = True
@@ -118,10 +125,10 @@ class Scaffold(Plain):
     changes_gradients = True
 
     def begin(self, local: Local) -> Adjust | None:
-        """g - c_i + c, where both are zero until they are known."""
-        if not local.shared and not local.own:
+        """g - c_i + c, both zero until a client has taken part."""
+        if not local.shared and not local.kept:
             return None
-        correction = local.split(_c(local.shared, local.x) - _c(local.own, local.x))
+        correction = local.split(_c(local.shared, local.x) - _c(local.kept, local.x))
 
         def adjust(parameters: list[Tensor]) -> None:
             for w, c in zip(parameters, correction, strict=True):
@@ -132,7 +139,7 @@ class Scaffold(Plain):
 
     def end(self, local: Local, delta: Tensor, steps: int, weight: float) -> Returned:
         """delta is x - y, so the new c_i follows from it."""
-        before = _c(local.own, local.x)
+        before = _c(local.kept, local.x)
         after = before - _c(local.shared, local.x) + delta / (steps * local.lr)
         return Returned({"c": after}, after - before)
 
@@ -165,7 +172,7 @@ class LastUpdates(Plain):
     def end(self, local: Local, delta: Tensor, steps: int, weight: float) -> Returned:
         """The new G_i and what changed."""
         now = delta if weight == 1 else weight * delta
-        return Returned({"g": now}, now - local.own.get("g", zeros_like(now)))
+        return Returned({"g": now}, now - local.kept.get("g", zeros_like(now)))
 
     def server(self, shared: State, message: Tensor, delta: Tensor, m: int, n: int) -> tuple[State, Tensor]:
         """The mean of all last updates takes the place of the cohort's."""

@@ -7,6 +7,7 @@ named tensors (``local.state=keep``).
 
 import shutil
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -17,7 +18,8 @@ from torch import Tensor
 
 from fedgm.client.rules import State
 from fedgm.errors import FedGMError, RefusedError
-from fedgm.files import DamagedError, make_folder, read_sealed, sealed, write_atomically
+from fedgm.files import make_folder, write_atomically
+from fedgm.seals import UNNAMED, DamagedError, read_sealed, sealed
 
 
 class Kept(NamedTuple):
@@ -70,8 +72,10 @@ class MemoryStore:
 class ClientStore:
     """Kept until no checkpoint can ask for it: ``keep`` checkpoints, each ``every`` rounds."""
 
-    def __init__(self, folder: Path, every: int = 1, keep: int = 2, sync: bool = False) -> None:
-        self.folder, self.sync = folder, sync
+    def __init__(
+        self, folder: Path, every: int = 1, keep: int = 2, sync: bool = False, run: str = UNNAMED
+    ) -> None:
+        self.folder, self.sync, self.run = folder, sync, run  # the run's name in its seals
         self._span = every * keep
 
     def load(self, client: int, before: int) -> State:
@@ -90,13 +94,13 @@ class ClientStore:
     def read(self, client: int, t: int) -> State:
         """The state that a client kept after round ``t``, verified."""
         path = self._path(client, t)
-        return load(read_sealed(path, _name(client, t)))
+        return load(read_sealed(path, _name(client, t), self.run))
 
     def save(self, client: int, t: int, state: State) -> None:
         """Keep the state after round ``t``; drop what no checkpoint that may still be read asks for."""
         path = self._path(client, t)
         make_folder(path.parent, self.sync)
-        write_atomically(path, sealed(save(state), _name(client, t)), self.sync)
+        write_atomically(path, sealed(save(state), _name(client, t), self.run), self.sync)
         for old in [past for past in self._rounds(client) if past <= t - 1 - self._span][1:]:
             self._path(client, old).unlink(missing_ok=True)
 
@@ -106,12 +110,24 @@ class ClientStore:
 
     def newest(self, until: int) -> dict[int, int]:
         """For every client that has a state: the last round up to ``until`` after which it kept one."""
-        clients = [int(path.name) for path in self.folder.glob("*") if path.name.isdecimal()]
-        rounds_of = {client: [t for t in self._rounds(client) if t <= until] for client in clients}
+        rounds_of = {client: [t for t in self._rounds(client) if t <= until] for client in self._clients()}
         return {client: rounds[0] for client, rounds in sorted(rounds_of.items()) if rounds}
+
+    def forget_beyond(self, newest: Mapping[int, int]) -> None:
+        """Remove what is newer than each client's state in a checkpoint: rounds that are run again write it.
+
+        Files of another run may be among them, which nobody has verified.
+        """
+        for client in self._clients():
+            for t in self._rounds(client):
+                if t > newest.get(client, -1):
+                    self._path(client, t).unlink(missing_ok=True)
 
     def _path(self, client: int, t: int) -> Path:
         return self.folder / _name(client, t)
+
+    def _clients(self) -> list[int]:
+        return [int(path.name) for path in self.folder.glob("*") if path.name.isdecimal()]
 
     def _rounds(self, client: int) -> list[int]:
         """Newest first."""

@@ -16,6 +16,7 @@ import click
 
 from fedgm import __version__
 from fedgm.errors import FedGMError, near
+from fedgm.plain import message
 from fedgm.starting import ready
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def ends_plainly() -> Generator[None]:
         code = exit_code(error)
         if code is None:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {message(error)}", file=sys.stderr)
         raise SystemExit(code) from None
 
 

@@ -17,16 +17,15 @@ def command(
     runs: tuple[str, ...], out: str, conditions: tuple[str, ...], target: float | None, latex: bool
 ) -> None:
     """Compare RUNS: run folders, folders above them, or files of stored results."""
-    from rich.console import Console
-
     from fedgm.errors import RefusedError
     from fedgm.figures.style import save
     from fedgm.results.choose import matching
     from fedgm.results.find import find
     from fedgm.results.labels import lines
+    from fedgm.screen import Screen
     from fedgm.study import compare
 
-    console = Console()
+    console = Screen()
     evaluated = [run for run in matching(find(runs), conditions) if run.evaluations]
     if not evaluated:
         raise RefusedError("none of these runs has been evaluated yet")
@@ -37,4 +36,4 @@ def command(
         click.echo(compare.latex_table(made))
     else:
         console.print(compare.as_table(made))
-    console.print(f"  {path}", highlight=False, soft_wrap=True)
+    console.say(f"  {path}")

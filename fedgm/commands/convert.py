@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:  # at run time only once the command runs: --help must not wait for torch
-    from rich.console import Console
     from rich.table import Table
 
+    from fedgm.screen import Screen
     from fedgm.server.momentum import Momentum
 
 
@@ -34,7 +34,7 @@ def command(source: str | None, target: str | None, show: bool, parameters: tupl
         _convert(_console(), source, _numbers(parameters), target)
 
 
-def _convert(console: "Console", source: str, parameters: dict[str, float], target: str | None) -> None:
+def _convert(console: "Screen", source: str, parameters: dict[str, float], target: str | None) -> None:
     """Print the scheme in the other form, or in all of them, and what its numbers mean."""
     from fedgm.server.family import SCHEMES, momentum_of, scheme, typed
 
@@ -91,7 +91,7 @@ def _meaning(m: "Momentum") -> str:
     )
 
 
-def _list(console: "Console") -> None:
+def _list(console: "Screen") -> None:
     """Print every scheme."""
     from fedgm.server.family import SCHEMES, typed
 
@@ -116,16 +116,16 @@ def _numbers(parameters: tuple[str, ...]) -> dict[str, float]:
     return numbers
 
 
-def _console() -> "Console":
+def _console() -> "Screen":
     """At most 80 columns, and neither colour nor markup."""
-    from rich.console import Console
+    from fedgm.screen import Screen
 
-    console = Console(highlight=False, markup=False)
+    console = Screen()
     console.width = min(80, console.width)
     return console
 
 
-def _table(console: "Console", *headings: str) -> "Table":
+def _table(console: "Screen", *headings: str) -> "Table":
     """Lines on a terminal, bare columns in a pipe."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table

@@ -16,13 +16,12 @@ import click
 @click.option("--prune", is_flag=True, help="Delete listed runs that failed or were killed, after asking.")
 def command(folder: str, conditions: tuple[str, ...], key: str, prune: bool) -> None:
     """List the runs below FOLDER, or of a file of stored results: status, parameters, final numbers, size."""
-    from rich.console import Console
-
     from fedgm.results import table
     from fedgm.results.choose import matching, order
     from fedgm.results.find import find
+    from fedgm.screen import Screen
 
     runs = order(matching(find([folder]), conditions), key)
-    Console().print(table.of_runs(runs))
+    Screen().print(table.of_runs(runs))
     if prune:
         table.prune(runs)

@@ -73,9 +73,9 @@ def command(
     The same command again continues. --seeds 3 means 1, 2, 3 where winners were chosen on seed 0, else
     0, 1, 2. OVERRIDES go to every run.
     """
-    from rich.console import Console
-
     from fedgm.config import conf_dir
+    from fedgm.plain import plain
+    from fedgm.screen import Screen
     from fedgm.study import reproduce as work
     from fedgm.study.report import require_marks
     from fedgm.study.sweep import default_workers
@@ -86,7 +86,7 @@ def command(
         raise click.UsageError("--table needs all figures. Try fedgm reproduce all --table README.md")
     if table:
         require_marks(Path(table), TABLE)
-    console = Console()
+    console = Screen()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # scancel means what Ctrl-C means
     if stored and "=" in stored and not Path(stored).exists():  # `--stored profile=tiny`: an override
         overrides, stored = (stored, *overrides), STORED
@@ -103,11 +103,11 @@ def command(
     folder = Path(out) if out else work.folder_of(planned)
     verdicts = planned.conclude(folder)
     if export:
-        console.print(f"  {planned.export(Path(export))} runs in {export}", highlight=False, soft_wrap=True)
+        console.say(f"  {planned.export(Path(export))} runs in {export}")
     for path in _pages(verdicts, folder, report, table):
-        console.print(f"  {path}", highlight=False, soft_wrap=True)
+        console.say(f"  {path}")
     for reason in sorted(set(failed.values())):
-        click.echo(f"failed: {reason}", err=True)
+        click.echo(f"failed: {plain(reason)}", err=True)
     sys.exit(1 if failed else 0)
 
 

@@ -7,9 +7,8 @@ import click
 @click.argument("run")
 def command(run: str) -> None:
     """Show one RUN: what it was, how it ended, its numbers, its configuration, its files."""
-    from rich.console import Console
-
     from fedgm.results import table
     from fedgm.results.find import one
+    from fedgm.screen import Screen
 
-    table.show(one(run), Console())
+    table.show(one(run), Screen())

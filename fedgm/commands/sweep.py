@@ -62,14 +62,13 @@ def command(
     OVERRIDES go to every run: `fedgm sweep sweeps/autonomous_fedgm_grid.yaml
     participation=autonomous_current`.
     """
-    from rich.console import Console
-
+    from fedgm.screen import Screen
     from fedgm.study import sweep as work
 
     if write and not best:
         raise click.UsageError("--write goes with --best")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # scancel means what Ctrl-C means
-    console = Console()
+    console = Screen()
     words = [*as_words(profile, config_dir), *overrides]
     planned = work.load(file, words, seeds, output_dir, stored, console)
     count = workers or work.default_workers()
@@ -78,11 +77,9 @@ def command(
     elif status or best or export:
         planned.conclude({}, send=planned.asks_for_wandb) if best else planned.status()
         if write:
-            console.print(f"  {planned.write_winner()}", highlight=False, soft_wrap=True)
+            console.say(f"  {planned.write_winner()}")
         if export:
-            console.print(
-                f"  {planned.export(Path(export))} runs in {export}", highlight=False, soft_wrap=True
-            )
+            console.say(f"  {planned.export(Path(export))} runs in {export}")
     else:
         failed = planned.run(count)
         planned.conclude(failed)
@@ -91,6 +88,7 @@ def command(
 
 def _dry_run(planned: "Sweep", workers: int) -> None:
     """What would be run, and how long it would take."""
+    from fedgm.plain import plain
     from fedgm.results.summary import DONE
     from fedgm.study.hours import rounds_left
     from fedgm.study.sweep_progress import rung_rounds
@@ -99,8 +97,10 @@ def _dry_run(planned: "Sweep", workers: int) -> None:
     jobs = len(plan.jobs)
     done = sum(planned.results.state(job) in DONE for job in plan.jobs)
     points = f"{len(plan.file.points)} points x {len(plan.seeds)} seeds"
-    click.echo(f"{plan.file.name}: {points} = {jobs} runs, {done} done")
-    click.echo(f"rounds:  {plan.jobs[0].rounds} each, profile {plan.profile}, experiment {plan.experiment}")
+    click.echo(f"{plain(plan.file.name)}: {points} = {jobs} runs, {done} done")
+    click.echo(
+        f"rounds:  {plan.jobs[0].rounds} each, profile {plan.profile}, experiment {plain(plan.experiment)}"
+    )
     if rungs := rung_rounds(plan):
         left, whole = (sum(rounds_left(planned.results, halving)) for halving in (True, False))
         places = ", ".join(map(str, rungs))
@@ -110,6 +110,6 @@ def _dry_run(planned: "Sweep", workers: int) -> None:
     hours = planned.expected_hours(workers)
     click.echo(f"time:    about {hours:.2f} hours with {workers} workers")
     for job in plan.jobs[:5]:
-        click.echo(f"  {' '.join(job.overrides)}")
+        click.echo(f"  {plain(' '.join(job.overrides), 4096)}")
     if jobs > 5:
         click.echo(f"  ... and {jobs - 5} more")

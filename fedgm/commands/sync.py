@@ -18,6 +18,7 @@ def command(words: tuple[str, ...], conditions: tuple[str, ...], project: str | 
     """
     from fedgm.config.trust import trusted_words
     from fedgm.errors import FedGMError, RefusedError
+    from fedgm.plain import message, plain
     from fedgm.results.choose import matching
     from fedgm.results.find import find
     from fedgm.running.wandb_run import resolve_mode
@@ -32,12 +33,12 @@ def command(words: tuple[str, ...], conditions: tuple[str, ...], project: str | 
         raise RefusedError("no W&B key here. Try `wandb login`, or set WANDB_API_KEY")
     refused = 0
     for number, home in enumerate(folders, start=1):
-        label = f"[{number}/{len(folders)}] {home}"
+        label = f"[{number}/{len(folders)}] {plain(home)}"
         try:
             reached = send(home, project, trust)
         except RefusedError as error:  # the others are sent
             refused += 1
-            click.echo(f"{label}: {error}", err=True)
+            click.echo(f"{label}: {message(error)}", err=True)
             continue
         if not reached:
             raise FedGMError(f"{label}: W&B cannot be reached; recorded offline")

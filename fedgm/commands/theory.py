@@ -52,14 +52,13 @@ def command(
     fedgm theory --estimate RUN trust=[my_package]
     """
     quietly()
-    from rich.console import Console
-
     from fedgm.config import compose, validate
     from fedgm.running.diagnosis import covered_setting, reports
+    from fedgm.screen import Screen
     from fedgm.theory import render
 
     ready()
-    console = Console()
+    console = Screen()
     config = _stored(estimate, overrides) if estimate else validate(compose(overrides))
     setting, uniform = covered_setting(config)
     problem = _measured(console, config, estimate, clients) if estimate else _assumed(constants)
@@ -108,7 +107,6 @@ def _measured(console: Any, config: "RunConfig", folder: Path, clients: int) -> 
         f"sigma_l = {spread.sigma_l:.3g}, sigma_g = {spread.sigma_g:.3g} "
         f"(the largest of a client: {spread.sigma_max:.3g}), "
         f"f(x_0) = {start:.3g}; f* taken as 0. These values are local; the theorems need bounds over all x.",
-        highlight=False,
     )
     return replace(estimate.problem, f0_minus_fstar=start)
 

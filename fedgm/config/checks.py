@@ -78,7 +78,7 @@ def _require_names(config: RunConfig) -> None:
 
 
 def _require_clients(config: RunConfig) -> None:
-    """Refuse to draw from clients that do not exist, or nobody: a cohort of none is drawn again for ever."""
+    """Refuse to draw from clients that do not exist, or an empty cohort: it would be drawn again for ever."""
     sampler = config.participation.get("sampler")
     for key, node in {"participation": config.participation, "participation.sampler": sampler}.items():
         values = cast(Mapping[str, Any], node) if isinstance(node, Mapping) else {}
@@ -111,7 +111,7 @@ def _require_winners(best: Any) -> None:
 
 
 def require_possible(config: RunConfig) -> None:
-    """Refuse what the configuration alone shows to be endless or too large."""
+    """Refuse what would never end or never fit, as far as the configuration alone shows it."""
     _require_time(config)
     _require_simulation(config)
     _require_images(config)

@@ -17,6 +17,7 @@ from fedgm.config.schema import RunConfig
 from fedgm.config.trust import TRUSTED, is_in, read_stored, require_trusted
 from fedgm.config.winners import winner
 from fedgm.errors import ConfigError, RefusedError
+from fedgm.seals import require_as_written
 
 
 def register() -> None:
@@ -48,7 +49,8 @@ def _compose(overrides: Sequence[str]) -> DictConfig:
 def stored(folder: Path, trust: Sequence[str] = ()) -> DictConfig:
     """The configuration that a run folder keeps, with its types; it builds what ``trust.py`` admits."""
     path = folder / "config.yaml"
-    values = _with_present_targets(read_stored(path))
+    require_as_written(folder, path.name, "the command of the run again: it writes the file")
+    values = _with_present_targets(read_stored(path)) | {"figure": None}  # readers build nothing of it
     require_trusted(values, "", trust)
     try:
         return cast(DictConfig, OmegaConf.merge(OmegaConf.structured(RunConfig), values))

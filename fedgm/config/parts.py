@@ -96,10 +96,10 @@ def check_part(node: Mapping[str, Any], key: str, given: set[str] | None = None)
             raise ClashError(f"{key}.{name}", "(missing)", f"{target} needs it", hint)
 
 
-def _require_kind(kind: type, found: Any, node: Mapping[str, Any], key: str) -> None:
-    """Refuse a target that makes something else than this part."""
-    if missing := lacks(found, kind):
-        allowed = f"it makes no {kind.__name__}: {missing}"
+def _require_kind(kind: type, made: Any, node: Mapping[str, Any], key: str) -> None:
+    """Refuse a target that makes something other than this part."""
+    if missing := lacks(made, kind):
+        allowed = f"it does not make a {kind.__name__}: {missing}"
         raise ClashError(f"{key}._target_", node["_target_"], allowed, f"an option of {key.split('.')[0]}")
 
 
@@ -188,24 +188,24 @@ def promised(target: Any) -> Any:
         return said if inspect.isclass(said) or get_origin(said) is not None else Any
     except Exception:  # names that exist for type checkers alone
         said = getattr(target, "__annotations__", {}).get("return", Any)
-        own = str(getattr(target, "__module__", "")).startswith("fedgm.")  # whose parts are all readable
-        return NoneType if said in (None, "None") else object if own else Any
+        is_ours = str(getattr(target, "__module__", "")).startswith("fedgm.")  # whose parts are all readable
+        return NoneType if said in (None, "None") else object if is_ours else Any
 
 
-def lacks(found: Any, kind: type) -> str:
-    """What a class or a thing lacks to be of a kind, in words; empty where nothing is missing."""
-    if found is Any:
+def lacks(made: Any, kind: type) -> str:
+    """What a class or an object lacks to be of a kind, in words; empty where nothing is missing."""
+    if made is Any:
         return ""
-    if get_origin(found) in (Union, UnionType):
-        return next((text for part in get_args(found) if (text := lacks(part, kind))), "")
-    found = get_origin(found) or found
-    own = found if inspect.isclass(found) else type(found)
+    if get_origin(made) in (Union, UnionType):
+        return next((text for part in get_args(made) if (text := lacks(part, kind))), "")
+    made = get_origin(made) or made
+    cls = made if inspect.isclass(made) else type(made)
     if not getattr(kind, "_is_protocol", False):
-        return "" if issubclass(own, kind) else f"{own.__name__} is no subclass of it"
-    have = {name for base in own.__mro__ for name in getattr(base, "__annotations__", {})}
-    names = _methods(kind) if inspect.isclass(found) else _methods(kind) | _fields(kind)
-    missing = sorted(name for name in names if not hasattr(found, name) and name not in have)
-    return f"{own.__name__} has no {', '.join(missing)}" if missing else ""
+        return "" if issubclass(cls, kind) else f"{cls.__name__} is not a subclass of it"
+    have = {name for base in cls.__mro__ for name in getattr(base, "__annotations__", {})}
+    names = _methods(kind) if inspect.isclass(made) else _methods(kind) | _fields(kind)
+    missing = sorted(name for name in names if not hasattr(made, name) and name not in have)
+    return f"{cls.__name__} has no {', '.join(missing)}" if missing else ""
 
 
 def _methods(kind: type) -> set[str]:

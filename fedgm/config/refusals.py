@@ -6,10 +6,12 @@ from dataclasses import fields, is_dataclass
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException, ValidationError
 
+from fedgm.config.options import options
 from fedgm.errors import ConfigError, near
 
 # What composing a command line can raise. The last three: Hydra checks some words no further.
@@ -21,41 +23,39 @@ Compose = Callable[[Sequence[str]], DictConfig]
 
 def explained(error: Exception, words: Sequence[str], schema: type, compose: Compose) -> ConfigError:
     """The refusal behind an error that ``words`` caused while they were composed."""
-    word = _culprit(error, words)
-    key, value = _key(word), word.partition("=")[2]
     if isinstance(error, ConfigError):
         return error
-    if "Config group override must be" in str(error):
-        word = next((other for other in words if _is_choice(other, schema)), word)
-        return ConfigError(_key(word), word.partition("=")[2], "the name of an option", "--help")
+    if unnamed := next((word for word in words if _is_choice(word)), None):
+        return ConfigError(_key(unnamed), unnamed.partition("=")[2], "the name of an option", "--help")
+    word = _culprit(error, words)
+    key, value = _key(word), word.partition("=")[2]
     if isinstance(error, OverrideParseException) or not key:
         bad = next((other for other in words if not _key(other)), " ".join(words))
         told = word or str(getattr(error, "override", None) or bad)
         return ConfigError(told, "(unreadable)", "words such as key=value", "quotes around the whole word")
     if isinstance(error, MissingConfigException):
         return _no_option(error, word)
-    cause: Any = error.__cause__ or error
-    if isinstance(cause, ValidationError):
-        full = str(cause.full_key or key)
-        return ConfigError(full, value, expected(schema, full), f"{full}={example(schema, full)}")
-    text = str(error)
-    if "already at" in text or "Multiple values" in text:
-        return ConfigError(f"+{key}", value, f"no +: {key} is there already", f"{key}={value}")
-    if "Ambiguous value" in text:
+    if OverridesParser.create().parse_override(word).is_sweep_override():
         return ConfigError(key, value, "one value", f"-m to run each of them, or {key}=[{value}] for a list")
-    if "No match in the defaults list" in text and f"+{key}=" in text:
+    cause: Any = error.__cause__ or error
+    full = str(getattr(cause, "full_key", None) or key)
+    if isinstance(cause, ValidationError):
+        return ConfigError(full, value, expected(schema, full), f"{full}={example(schema, full)}")
+    names = _keys_of([other for other in words if other != word], compose)
+    if word.startswith("+") and key in names:
+        return ConfigError(f"+{key}", value, f"no +: {key} is there already", f"{key}={value}")
+    if key not in names and not word.startswith(("+", "~")) and options(key):
         return ConfigError(key, value, "a + before it: it is not chosen otherwise", f"+{key}={value}")
-    if "Could not" in text or "does not exist" in text:
-        full = str(getattr(cause, "full_key", None) or key)
-        return unknown_key(full, value, _known([other for other in words if other != word], compose))
-    return ConfigError(key, value, text.splitlines()[0] if text else "another value", "--help")
+    if full not in names:
+        return unknown_key(full, value, names)
+    return ConfigError(key, value, (str(error).splitlines() or ["another value"])[0], "--help")
 
 
-def unknown_key(key: str, value: object, known: Iterable[str]) -> ConfigError:
+def unknown_key(key: str, value: object, existing: Iterable[str]) -> ConfigError:
     """The refusal of a key that nothing reads, with its siblings and the near name."""
     if key.split(".")[0] == "hydra":
-        return ConfigError(key, value, "a key of Hydra's own", "--cfg hydra, which prints all of them")
-    names = [name for name in known if name != key]
+        return ConfigError(key, value, "one of Hydra's keys", "--cfg hydra, which prints all of them")
+    names = [name for name in existing if name != key]
     while (parent := key.rpartition(".")[0]) and not any(name.startswith(f"{parent}.") for name in names):
         key = parent  # what is missing is further up
     start = f"{parent}." if parent else ""
@@ -91,12 +91,12 @@ def require_known_keys(cfg: DictConfig, schema: type, prefix: str = "") -> None:
 
 def keys(cfg: DictConfig, prefix: str = "") -> list[str]:
     """All dotted keys of a configuration, nothing resolved."""
-    found: list[str] = []
+    names: list[str] = []
     for name in map(str, cfg):
         node: Any = cfg._get_node(name)
         inner = keys(node, f"{prefix}{name}.") if _is_tree(node) else []
-        found += [f"{prefix}{name}", *inner]
-    return found
+        names += [f"{prefix}{name}", *inner]
+    return names
 
 
 def expected(schema: type, key: str) -> str:
@@ -112,23 +112,23 @@ def example(schema: type, key: str) -> str:
 
 def _kind(schema: type, key: str) -> tuple[Any, bool]:
     """The type of a key, and whether it may be null."""
-    found: Any = schema
+    hint: Any = schema
     for name in key.split("."):
-        found = get_type_hints(found).get(name, Any) if is_dataclass(found) else Any
-    if get_origin(found) in (Union, UnionType):
-        inner = [kind for kind in get_args(found) if kind is not type(None)]
+        hint = get_type_hints(hint).get(name, Any) if is_dataclass(hint) else Any
+    if get_origin(hint) in (Union, UnionType):
+        inner = [kind for kind in get_args(hint) if kind is not type(None)]
         return get_origin(inner[0]) or inner[0], True
-    return get_origin(found) or found, False
+    return get_origin(hint) or hint, False
 
 
-def _is_choice(word: str, schema: type) -> bool:
-    """Whether it chooses an option of a group by something that is no name."""
+def _is_choice(word: str) -> bool:
+    """Whether it chooses an option of a group by something that is not a name."""
     key, _, value = word.partition("=")
     plain = re.fullmatch(r"[A-Za-z_][\w./-]*", value) and value not in ("null", "true", "false")
-    return "." not in key and not plain and _kind(schema, _key(word))[0] not in WORDS
+    return bool(value) and "," not in value and not plain and bool(options(_key(key)))
 
 
-def _known(words: Sequence[str], compose: Compose) -> list[str]:
+def _keys_of(words: Sequence[str], compose: Compose) -> list[str]:
     """All keys that the other words lead to, or the plain configuration where they too are wrong."""
     try:
         return keys(compose([word for word in words if "." not in _key(word)]))
@@ -162,8 +162,8 @@ def _culprit(error: Exception, words: Sequence[str]) -> str:
 def _no_option(error: MissingConfigException, word: str) -> ConfigError:
     """A group without such an option: those that there are, and the near one."""
     group, _, option = str(error.missing_cfg_file).rpartition("/")
-    options = [str(name) for name in error.options or []]
-    meant = near(option, options, 0.75) or (options[0] if options else None)
+    names = [str(name) for name in error.options or []]
+    meant = near(option, names, 0.75) or (names[0] if names else None)
     sign = "+" if word.startswith("+") else ""
-    allowed = f"one of {', '.join(options)}" if options else f"one option of {group}"
+    allowed = f"one of {', '.join(names)}" if names else f"one option of {group}"
     return ConfigError(f"{sign}{group}", option, allowed, f"{sign}{group}={meant or 'NAME'}")

@@ -272,7 +272,7 @@ class RunConfig:
             named(f"{group}.name", getattr(self, group))
 
     def _seeded(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """The nodes that may have a seed of their own; one that is no number is refused by its part."""
+        """The nodes that may have a seed of their own; one that is not a number is refused by its part."""
         sampler = self.participation.get("sampler") if isinstance(self.participation, Mapping) else None
         nodes = {
             "data": {"seed": self.data.seed},

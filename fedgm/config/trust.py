@@ -22,7 +22,7 @@ TRUSTED = (
     "fedgm.server", "fedgm.schedule", "fedgm.schedules", "fedgm.participation", "fedgm.client",
     "fedgm.upload", "fedgm.tasks", "fedgm.models", "fedgm.data", "torch.optim", "torch.nn",
     "torchvision.models", "pytorch_lightning.callbacks", "pytorch_lightning.loggers",
-    "fedgm.running.mlflow",
+    "fedgm.running.mlflow", "fedgm.optim",
 )  # fmt: skip
 # Where a part is built, and compared with its protocol before it is called. Elsewhere a target would be built
 # without: there only what trust= admits.
@@ -99,12 +99,12 @@ def _require_target(key: str, name: Any, packages: Sequence[str]) -> None:
     if not isinstance(name, str) or not is_in(name, packages):
         raise _refusal(key, name)
     try:
-        found = get_object(name)
+        target = get_object(name)
     except Exception as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ConfigError(key, name, f"an importable name ({reason})", "the full dotted path") from None
-    plain = (inspect.isclass(found) or inspect.isfunction(found)) and "." not in found.__qualname__
-    if not plain or not is_in(f"{found.__module__}.", packages):
+    plain = (inspect.isclass(target) or inspect.isfunction(target)) and "." not in target.__qualname__
+    if not plain or not is_in(f"{target.__module__}.", packages):
         raise _refusal(key, name)
 
 

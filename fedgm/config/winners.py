@@ -8,8 +8,8 @@ VALUES = ("eta", "beta", "nu")
 
 def winner(key: str, otherwise: Any, *, _root_: Any) -> Any:
     """``${fedgm.winner:eta,1.0}``: eta of the grid's winner, or the second value where there is none."""
-    found = entry(_root_.best, _root_.winners, _root_.algorithm.name, reading(_root_.participation))
-    return otherwise if found is None or found.get(key) is None else found[key]
+    best = entry(_root_.best, _root_.winners, _root_.algorithm.name, reading(_root_.participation))
+    return otherwise if best is None or best.get(key) is None else best[key]
 
 
 def reading(participation: Mapping[str, Any]) -> str | None:
@@ -23,12 +23,12 @@ def entry(best: Any, experiment: str | None, algorithm: str, reading: str | None
 
     Autonomous clients have ``<experiment>.<algorithm>.<reading>``: each reading has its own winner.
     """
-    found: Any = best
+    node: Any = best
     for part in (experiment, algorithm):
-        found = (found or {}).get(part) if part else None
-    if found and "eta" not in found:
-        found = found.get(reading) if reading else None
-    return found or None
+        node = (node or {}).get(part) if part else None
+    if node and "eta" not in node:
+        node = node.get(reading) if reading else None
+    return node or None
 
 
 def origin(
@@ -38,8 +38,8 @@ def origin(
     if not experiment:
         return None
     read_as = reading(participation)
-    found = entry(best, experiment, str(algorithm["name"]), read_as)
-    if found is None or any(key in found and found[key] != algorithm.get(key) for key in VALUES):
+    values = entry(best, experiment, str(algorithm["name"]), read_as)
+    if values is None or any(key in values and values[key] != algorithm.get(key) for key in VALUES):
         return "not a winner of the grid"
     beside = " (participation=autonomous_current)" if read_as == "current" else ""
-    return f"winner of {found['sweep']}{beside} on seed {found['seed']}"
+    return f"winner of {values['sweep']}{beside} on seed {values['seed']}"

@@ -58,10 +58,10 @@ def local(root: Path, scratch: Path, progress: Progress, url: str) -> Arrays:
     archive = root / ARCHIVE
     if not archive.is_file():
         raise Unavailable(f"no {archive}")
-    found = _md5(archive)
-    if found != ARCHIVE_MD5:
+    md5 = _md5(archive)
+    if md5 != ARCHIVE_MD5:
         raise DataError(
-            f"{archive} is damaged or incomplete: its MD5 is {found}, expected {ARCHIVE_MD5}.\n"
+            f"{archive} is damaged or incomplete: its MD5 is {md5}, expected {ARCHIVE_MD5}.\n"
             f"Delete it and try again, or type: fedgm data cifar10 --source mirror"
         )
     return decode_archive(archive, progress)
@@ -82,9 +82,9 @@ def official(root: Path, scratch: Path, progress: Progress, url: str) -> Arrays:
         if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT}:
             raise  # our disk is full: no other source would fare better
         raise Unavailable(f"{url}: {getattr(error, 'reason', None) or error}") from error
-    found = _md5(archive)
-    if found != ARCHIVE_MD5:
-        raise Unavailable(f"{url}: what arrived has MD5 {found}, expected {ARCHIVE_MD5}")
+    md5 = _md5(archive)
+    if md5 != ARCHIVE_MD5:
+        raise Unavailable(f"{url}: what arrived has MD5 {md5}, expected {ARCHIVE_MD5}")
     return decode_archive(archive, progress)
 
 
@@ -182,16 +182,10 @@ def _md5(path: Path) -> str:
 
 def _npm(arguments: list[str], scratch: Path, limit: float, progress: Progress | None = None) -> None:
     """Run npm without retries; its last line of complaint becomes the reason."""
-    asked = f"npm {arguments[0]} {PACKAGE}"
+    command_line = f"npm {arguments[0]} {PACKAGE}"
     log = scratch / "npm.log"
-    command = [
-        "npm",
-        *arguments,
-        "--fetch-retries=0",
-        "--no-update-notifier",
-        "--no-audit",
-        "--loglevel=error",
-    ]
+    quiet = ["--fetch-retries=0", "--no-update-notifier", "--no-audit", "--loglevel=error"]
+    command = ["npm", *arguments, *quiet]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, cwd=scratch, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
@@ -200,7 +194,7 @@ def _npm(arguments: list[str], scratch: Path, limit: float, progress: Progress |
             started = time.monotonic()
             while process.poll() is None:
                 if time.monotonic() - started > limit:
-                    raise Unavailable(f"{asked}: no answer within {limit:.0f} s")
+                    raise Unavailable(f"{command_line}: no answer within {limit:.0f} s")
                 time.sleep(0.1)
                 if progress is not None:
                     progress("download", min(_bytes_below(scratch), PACKAGE_BYTES), PACKAGE_BYTES)
@@ -208,7 +202,8 @@ def _npm(arguments: list[str], scratch: Path, limit: float, progress: Progress |
             process.kill()
             process.wait()
     if process.returncode != 0:
-        raise Unavailable(f"{asked}: {_complaint(log.read_text(errors='replace'), process.returncode)}")
+        reason = _complaint(log.read_text(errors="replace"), process.returncode)
+        raise Unavailable(f"{command_line}: {reason}")
 
 
 def _bytes_below(folder: Path) -> int:
@@ -226,9 +221,9 @@ def _complaint(log: str, code: int) -> str:
         line.removeprefix("npm error").strip() for line in log.splitlines() if line.startswith("npm error")
     ]
     codes = [line.removeprefix("code ") for line in lines if line.startswith("code ")]
-    told = [
+    reasons = [
         line
         for line in lines
         if line and not line.startswith(("code ", "errno ", "syscall ", "A complete log"))
     ]
-    return ": ".join([*codes[:1], *told[:1]]) or f"exit code {code}"
+    return ": ".join([*codes[:1], *reasons[:1]]) or f"exit code {code}"

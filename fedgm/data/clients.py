@@ -68,7 +68,7 @@ class Source(Protocol):
 def bring(data: ClientData, device: "torch.device") -> None:
     """Data that can ``move`` to the device that clients train on, once; else every batch travels by itself.
 
-    Not on a CPU, where everything is in place. Not tried on a GPU: none was at hand.
+    Not on a CPU, where everything is in place. Not tried on a GPU.
     """
     if device.type != "cpu" and (move := getattr(data, "move", None)):
         move(device)
@@ -101,7 +101,7 @@ class DatasetClients:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """The module is the user's own: it is told nothing."""
+        """Nothing: the module is the user's, and is built already."""
         return {}
 
     def size(self, client: int) -> int:

@@ -46,7 +46,13 @@ def channel_statistics(images: NDArray[np.uint8]) -> tuple[tuple[float, ...], tu
 
 
 def subset(dataset: Dataset, train: int | None, test: int | None, seed: int) -> Dataset:
-    """Keep ``train`` and ``test`` random samples with class shares kept; ``None`` keeps all."""
+    """Keep ``train`` and ``test`` random samples with class shares kept; ``None`` keeps all.
+
+    >>> from fedgm.data.synthetic import load
+    >>> small = subset(load(train=40, test=20, resolution=8, classes=2), train=10, test=None, seed=0)
+    >>> np.bincount(small.train_labels), len(small.test_labels)
+    (array([5, 5]), 20)
+    """
     kept_train = _stratified(dataset.train_labels, train, seed, "train")
     kept_test = _stratified(dataset.test_labels, test, seed, "test")
     return dataset._replace(
@@ -58,7 +64,12 @@ def subset(dataset: Dataset, train: int | None, test: int | None, seed: int) -> 
 
 
 def pool(dataset: Dataset, resolution: int) -> Dataset:
-    """Average-pool the images to ``resolution`` squared; the statistics stay those of the full images."""
+    """Average-pool the images to ``resolution`` squared; the statistics stay those of the full images.
+
+    >>> from fedgm.data.synthetic import load
+    >>> pool(load(train=10, test=10, resolution=16), resolution=8).train_images.shape
+    (10, 8, 8, 3)
+    """
     height, width = dataset.train_images.shape[1:3]
     if height == width == resolution:
         return dataset

@@ -88,15 +88,15 @@ class Federation:
     ) -> Iterator[Batch]:
         """Exactly ``steps`` batches, from as many reshuffled passes as that takes."""
         require(batch_size >= 1, "local.batch_size", batch_size, "at least 1", "local.batch_size=20")
-        own = self.partition.indices(client)
+        indices = self.partition.indices(client)
         augment = generator(seed, "augment", round, client) if self.images.augments else None
-        again = steps > math.ceil(len(own) / batch_size)  # in one pass every image is used once anyway
-        prepared = self.images.prepared(own, channels_last) if again else None
-        for places in itertools.islice(self._shuffled(len(own), client, batch_size, seed, round), steps):
+        again = steps > math.ceil(len(indices) / batch_size)  # in one pass every image is used once anyway
+        prepared = self.images.prepared(indices, channels_last) if again else None
+        for places in itertools.islice(self._shuffled(len(indices), client, batch_size, seed, round), steps):
             if prepared is not None:
                 yield prepared.batch(places)
             else:
-                yield self.images.batch(own[places], train=True, rng=augment, channels_last=channels_last)
+                yield self.images.batch(indices[places], train=True, rng=augment, channels_last=channels_last)
 
     def _shuffled(
         self, size: int, client: int, batch_size: int, seed: int, round: int
@@ -140,8 +140,8 @@ def partition_of(data: Mapping[str, Any]) -> dict[str, Any]:
     chosen: Any = data["partition"]
     if isinstance(chosen, Mapping):
         return dict(cast(Mapping[str, Any], chosen))
-    known = options("data/partition")
-    require(chosen in known, "data.partition", chosen, " or ".join(known), "data.partition=dirichlet")
+    names = options("data/partition")
+    require(chosen in names, "data.partition", chosen, " or ".join(names), "data.partition=dirichlet")
     return option("data/partition", chosen, {"data": data})
 
 
@@ -162,8 +162,8 @@ def federation(
 ) -> Federation:
     """Split ``dataset`` over ``clients``; ``eval_train_samples`` images (None: all) measure ``train/*``."""
     labels = dataset.train_labels
-    asked = {"alpha": alpha, "shards": shards, "classes_per_client": classes_per_client}
-    part = partition_of({**asked, "partition": partition, "client_samples": client_samples})
+    parameters = {"alpha": alpha, "shards": shards, "classes_per_client": classes_per_client}
+    part = partition_of({**parameters, "partition": partition, "client_samples": client_samples})
     require_fits(
         client_samples is None or "client_samples" in part,
         "data.client_samples",

@@ -14,7 +14,7 @@ Progress = Callable[[str, int, int | None], None]  # (what is being done, how fa
 
 
 class Unavailable(DataError):  # noqa: N818 - it says that the next source should be tried
-    """This source has nothing to offer here."""
+    """This source cannot deliver here."""
 
 
 def cache_folder(root: str | None = None) -> Path:
@@ -48,7 +48,7 @@ def scratch_folder(folder: Path, name: str) -> Generator[Path]:
 
 
 def silent(what: str, done: int, total: int | None) -> None:
-    """Progress that nobody watches."""
+    """Progress that is not shown."""
     del what, done, total
 
 

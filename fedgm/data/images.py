@@ -43,9 +43,8 @@ class Images:
 
     def move(self, device: torch.device) -> None:
         """Everything to the device, once: batches are then gathered and normalised there."""
-        for name in (
-            "train_images", "train_labels", "test_images", "test_labels", "_eval_train", "_scale", "_shift",
-        ):  # fmt: skip
+        stored = ("train_images", "train_labels", "test_images", "test_labels")
+        for name in (*stored, "_eval_train", "_scale", "_shift"):
             setattr(self, name, getattr(self, name).to(device))
 
     @property
@@ -65,7 +64,7 @@ class Images:
 
     @property
     def augments(self) -> bool:
-        """Whether training batches are drawn from, and so need a generator."""
+        """Whether training batches are augmented at random, and so need a generator."""
         return self._augment != "none"
 
     def batch(
@@ -169,7 +168,7 @@ class ImageEvaluation:
         if not 0 <= number < len(self):
             raise IndexError(f"batch {number} does not exist: batches are 0..{len(self) - 1}")
         part = slice(number * self._batch_size, (number + 1) * self._batch_size)
-        own = self._images
+        images = self._images
         if self._chosen is not None:
-            return own.batch(self._chosen[part], train=False, channels_last=self._channels_last)
-        return own._normalised(own.test_images[part], self._channels_last), own.test_labels[part]
+            return images.batch(self._chosen[part], train=False, channels_last=self._channels_last)
+        return images._normalised(images.test_images[part], self._channels_last), images.test_labels[part]

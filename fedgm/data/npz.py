@@ -40,18 +40,18 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise ClashError("data.path", path, f"there is no such file; it must be {ALLOWED}", WRITE)
     if not zipfile.is_zipfile(path):
-        raise ClashError("data.path", path, f"it is no .npz file; it must be {ALLOWED}", WRITE)
+        raise ClashError("data.path", path, f"it is not an .npz file; it must be {ALLOWED}", WRITE)
     try:
         # Arrays of Python objects would have to be unpickled, which can run code: refused.
         with np.load(path, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files if key in (*KEYS, "classes")}
-            found = ", ".join(file.files) or "nothing"
+            names = ", ".join(file.files) or "nothing"
     except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         raise ClashError(
             "data.path", path, f"it cannot be read ({error}); it must be {ALLOWED}", WRITE
         ) from error
     if missing := [key for key in KEYS if key not in arrays]:
-        raise ClashError("data.path", path, f"it lacks {', '.join(missing)} (it has {found})", WRITE)
+        raise ClashError("data.path", path, f"it lacks {', '.join(missing)} (it has {names})", WRITE)
     return arrays
 
 

@@ -39,7 +39,12 @@ class ClientSplit(Protocol):
 
 
 class Partition:
-    """Client ``i`` owns ``order[offsets[i]:offsets[i + 1]]``; ``order`` is a permutation of all samples."""
+    """Client ``i`` owns ``order[offsets[i]:offsets[i + 1]]``; ``order`` is a permutation of all samples.
+
+    >>> split = Partition.of_owners(np.array([1, 0, 1]), clients=2)
+    >>> split.indices(1)
+    array([0, 2])
+    """
 
     def __init__(self, order: Indices, offsets: Indices) -> None:
         self.order, self.offsets = order, offsets
@@ -132,6 +137,11 @@ def dirichlet(
     """Split all samples; redraw until every client has ``min_samples``, at most ``retries`` times.
 
     ``alpha=inf`` deals the samples out evenly (IID), ``alpha=0`` gives each client samples of one class.
+
+    >>> labels = np.arange(100) % 10
+    >>> split = dirichlet(labels, clients=4, alpha=0.5, seed=0, min_samples=1)
+    >>> split.count, int(split.sizes.sum())
+    (4, 100)
     """
     _check_alpha(alpha)
     check_room(len(labels), clients, min_samples)
@@ -170,13 +180,23 @@ def virtual(
     min_samples: int,
     client_samples: int | None = None,
 ) -> VirtualPartition:
-    """Clients drawn on demand; without ``client_samples`` each has its share, at least ``min_samples``."""
+    """Clients drawn on demand; without ``client_samples`` each has its share, at least ``min_samples``.
+
+    >>> split = virtual(np.arange(100) % 10, clients=1_000_000, alpha=0.5, seed=0, min_samples=5)
+    >>> len(split.indices(999_999))
+    5
+    """
     samples = client_samples or max(min_samples, len(labels) // clients)
     return VirtualPartition(labels, clients, alpha, seed, samples)
 
 
 def label_counts(partition: ClientSplit, labels: NDArray[np.integer], classes: int, clients: int) -> Indices:
-    """Samples of each class at each of the first ``clients`` clients, as a (clients, classes) table."""
+    """Samples of each class at each of the first ``clients`` clients, as a (clients, classes) table.
+
+    >>> split = dirichlet(np.array([0, 0, 1, 1]), clients=2, alpha=0, seed=0, min_samples=1)
+    >>> label_counts(split, np.array([0, 0, 1, 1]), classes=2, clients=2).sum(0)
+    array([2, 2])
+    """
     rows = [np.bincount(labels[partition.indices(client)], minlength=classes) for client in range(clients)]
     return np.stack(rows).astype(np.int64)
 

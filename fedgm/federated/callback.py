@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+from fedgm.client.weights import require_trainable
 from fedgm.errors import require
 from fedgm.federated.events import FederatedCallback, ServerUpdate, StageEnd, fire
 from fedgm.lightning import pl
@@ -15,7 +16,14 @@ class FedGM(FederatedCallback):
     """Applies server momentum with the parameters of the current stage.
 
     ``plan`` is a plan of stages, or a schedule that makes one of the trainer's ``max_epochs`` rounds. An
-    engine that is there already is taken as it is: ``FedGM(engine)``.
+    engine that exists already is used as it is: ``FedGM(engine)``.
+
+    >>> from fedgm.server import GeneralMomentum
+    >>> from fedgm.schedule import Multistage
+    >>> rule = GeneralMomentum(eta=2.0, beta=0.9, nu=0.9)
+    >>> callback = FedGM(rule, Multistage([2.0, 1.0, 0.5]).plan(1000, rule))
+    >>> callback.engine.plan.ends
+    [143, 429, 1000]
     """
 
     def __init__(self, rule: ServerRule | Engine, plan: Plan | Schedule | None = None) -> None:
@@ -34,7 +42,9 @@ class FedGM(FederatedCallback):
         return self._engine
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        """Make the plan, now that the number of rounds is known."""
+        """Refuse a module that cannot be federated, then make the plan for this number of rounds."""
+        if stage == "fit":
+            require_trainable(pl_module)
         if self._engine is None and stage == "fit":
             rounds, (rule, schedule) = trainer.max_epochs or -1, self._pending
             require(rounds > 0, "max_epochs", rounds, "the number of server rounds", "max_epochs=100")

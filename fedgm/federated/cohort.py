@@ -12,7 +12,7 @@ from torch import Tensor
 from fedgm.client.local import Client
 from fedgm.client.rules import ClientRule, Local, Plain
 from fedgm.client.store import Kept, Store
-from fedgm.client.weights import FlatWeights, History, Snapshot, is_finite
+from fedgm.client.weights import FlatWeights, History, Snapshot, is_finite, stays_finite
 from fedgm.data.clients import ClientData, local_steps
 from fedgm.draws import derive, generator
 from fedgm.federated.aggregate import CohortMean, Mean, scaled, shares
@@ -78,14 +78,19 @@ class CohortTrainer:
     """Trains the tasks of this worker, and takes the mean over all workers."""
 
     def __init__(
-        self, trainer: pl.Trainer, data: ClientData, settings: RoundSettings, parts: ClientParts,
-        weights: FlatWeights, metrics: Sequence[str],
-    ) -> None:  # fmt: skip
+        self,
+        trainer: pl.Trainer,
+        data: ClientData,
+        settings: RoundSettings,
+        parts: ClientParts,
+        weights: FlatWeights,
+        metrics: Sequence[str],
+    ) -> None:
         self.trainer, self.data, self.settings, self.parts = trainer, data, settings, parts
         self.weights, self.metrics = weights, metrics
         self.client = Client(trainer, weights, metrics, settings.keep, direct=(FederatedDDP,))
         listeners: list[pl.Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
-        self._heard = {hook for hook in AROUND_A_CLIENT if any(is_overridden(hook, c) for c in listeners)}
+        self._called = {hook for hook in AROUND_A_CLIENT if any(is_overridden(hook, c) for c in listeners)}
 
     def train(self, tasks: list[ClientTask], t: int, history: History, anchor: str) -> Cohort:
         """Alg. 2 for each task. The table has a line per client, filled in by the worker that trained it.
@@ -94,7 +99,8 @@ class CohortTrainer:
         """
         x_t, rule = history[0], self.parts.rule
         shares_ = shares([self.data.size(task.client) for task in tasks], self.settings.weights)
-        mean = CohortMean(x_t, len(tasks), message=x_t.x.numel() if rule.sends else 0)
+        mean = self._mean(x_t, len(tasks))
+        ordered, parts = self._depends_on_order(x_t), dict[int, Tensor]()
         width = len(self.metrics) + len(COLUMNS)
         table = torch.zeros(len(tasks), width, dtype=torch.float64, device=x_t.x.device)
         for slot in self._slots(tasks):
@@ -109,30 +115,28 @@ class CohortTrainer:
                 after, optimizer = self.weights.read(), self.client.optimizer_state()
             moved = start.x - after.x
             delta = moved if anchor == "start" else x_t.x - after.x
-            finite = is_finite(delta) and is_finite(after.buffers)
+            finite = is_finite(delta) and stays_finite(start.buffers, after.buffers)
             fire(self.trainer, "on_client_end", ClientEnd(t, task, delta, result.steps, finite))
             if not finite:
                 table[slot, -1] = share  # takes part in nothing
                 continue
             sent = self.parts.upload.send(delta, kept.upload, self._draws(task, t))
             squared = scaled(sent.delta, task.weight * share).double().square().sum().item()
-            line = [
-                *result.sums,
-                result.steps,
-                result.samples,
-                result.measured,
-                sent.bytes,
-                squared,
-                1,
-                share,
-            ]
-            table[slot] = torch.tensor(line, dtype=torch.float64)
-            mean.add(sent.delta, after.buffers, after.counters, task.weight, share)
+            line = (result.steps, result.samples, result.measured, sent.bytes, squared, 1, share)  # COLUMNS
+            table[slot] = torch.tensor([*result.sums, *line], dtype=torch.float64)
+            unchanged = self.weights.unchanged(start, after, mean.unchanged)
+            mean.add(sent.delta, after, task.weight, share, unchanged)
             returned = rule.end(local, moved, result.steps, task.weight)
             if rule.sends:
                 mean.add_message(returned.message)
-            self._keep(task, t, Kept(returned.own, sent.own, optimizer))
-        return self._reduce(mean, table, x_t)
+            if ordered:
+                parts[slot] = mean.take()
+            self._keep(task, t, Kept(returned.kept, sent.kept, optimizer))
+        if ordered:
+            mean.total = self._sum_in_order(parts, tasks, mean.total)
+        else:
+            mean.total = self.trainer.strategy.reduce(mean.total, reduce_op="sum")
+        return self._close(mean, table, x_t)
 
     def _draws(self, task: ClientTask, t: int) -> np.random.Generator:
         """The upload's own generator; a rule that says it draws nothing gets none, and fails if it does."""
@@ -150,37 +154,62 @@ class CohortTrainer:
         if self.parts.store is not None:
             self.parts.store.save(task.client, t, kept.joined())
 
-    def _reduce(self, mean: CohortMean, table: Tensor, x_t: Snapshot) -> Cohort:
+    def _depends_on_order(self, x_t: Snapshot) -> bool:
+        """Whether a sum of workers' sums is not the sum of one worker: float64 numbers do not add exactly."""
+        return self.trainer.world_size > 1 and torch.float64 in (x_t.x.dtype, x_t.buffers.dtype)
+
+    def _sum_in_order(self, parts: dict[int, Tensor], tasks: list[ClientTask], total: Tensor) -> Tensor:
+        """The sum in which one worker adds the clients; each sends its ``parts``, one client at a time."""
+        shares_ = self._shares(tasks, self.trainer.world_size)
+        sender = {slot: rank for rank, slots in enumerate(shares_) for slot in slots if slot is not None}
+        for slot in self._shares(tasks, 1)[0]:
+            assert slot is not None
+            part = parts.get(slot, torch.zeros_like(total))  # of another worker, or without a finite update
+            torch.distributed.broadcast(part, src=sender[slot])
+            total += part
+        return total
+
+    def _close(self, mean: CohortMean, table: Tensor, x_t: Snapshot) -> Cohort:
         """Over all workers; clients that returned nothing finite are left out of the mean."""
-        reduce = self.trainer.strategy.reduce
-        mean.total, table = reduce(mean.total, reduce_op="sum"), reduce(table, reduce_op="sum").cpu()
+        table = self.trainer.strategy.reduce(table, reduce_op="sum").cpu()
         columns: dict[str, Tensor] = dict(zip((*self.metrics, *COLUMNS), table.unbind(1), strict=True))
         good = columns["finite"] > 0
         if not good.all() and good.any():
             mean.clients, mean.shares = int(good.sum()), columns["share"][good].sum().item()
-        return Cohort(mean.mean(x_t.x.dtype), columns)
+        result = mean.mean()
+        if mean.unchanged:
+            before, after = self.weights.buffer_parts(x_t), self.weights.buffer_parts(result.over(x_t.x))
+            for number in mean.unchanged:  # not even rounded
+                after[number].copy_(before[number])
+        return Cohort(result, columns)
+
+    def _mean(self, x_t: Snapshot, clients: int) -> CohortMean:
+        message = x_t.x.numel() if self.parts.rule.sends else 0
+        return CohortMean(x_t, clients, message, buffers=len(self.weights.buffer_parts(x_t)))
 
     def _slots(self, tasks: list[ClientTask]) -> Iterator[int]:
         """This worker's tasks, each framed by Lightning's batch hooks and our client hooks."""
-        costs = [self._cost(task) for task in tasks]
-        own = share_out(costs, self.trainer.world_size)[self.trainer.global_rank]
+        slots = self._shares(tasks, self.trainer.world_size)[self.trainer.global_rank]
         progress = self.trainer.fit_loop.epoch_loop.batch_progress
         progress.reset_on_run()
-        for i, slot in enumerate(own):
-            progress.is_last_batch = i == len(own) - 1
+        for i, slot in enumerate(slots):
+            progress.is_last_batch = i == len(slots) - 1
             progress.increment_ready()
             progress.increment_started()
-            if slot is not None:  # else there is nothing left to do: other workers have one client more
-                self._call_heard("on_train_batch_start", tasks[slot], i)
+            if slot is not None:  # None: other workers have one client more
+                self._call_hook("on_train_batch_start", tasks[slot], i)
                 fire(self.trainer, "on_client_start", tasks[slot])
                 yield slot
-                self._call_heard("on_train_batch_end", None, tasks[slot], i)
+                self._call_hook("on_train_batch_end", None, tasks[slot], i)
             progress.increment_processed()
             progress.increment_completed()
 
-    def _call_heard(self, hook: str, *arguments: Any) -> None:
-        """Lightning's way to call callbacks costs as much as a small client: only where one listens."""
-        if hook in self._heard:
+    def _shares(self, tasks: list[ClientTask], workers: int) -> list[list[int | None]]:
+        return share_out([self._cost(task) for task in tasks], workers)
+
+    def _call_hook(self, hook: str, *arguments: Any) -> None:
+        """Lightning's way to call callbacks costs as much as a small client: only where one has the hook."""
+        if hook in self._called:
             call_callback_hooks(self.trainer, hook, *arguments)
 
     def _steps(self, task: ClientTask) -> int:

@@ -47,7 +47,7 @@ class StageEnd:
         """One line for people: ``stage 1 ends after round 36: eta 2 > 1, beta 0.9 > 0.9474``."""
         moved = [k for k in self.before if self.before[k] != self.after.get(k)]
         words = ", ".join(f"{k} {self.before[k]:.4g} > {self.after[k]:.4g}" for k in moved)
-        return f"stage {self.stage} ends after round {self.round}: {words or 'all stays'}"
+        return f"stage {self.stage} ends after round {self.round}: {words or 'nothing changes'}"
 
 
 class FederatedCallback(pl.Callback):

@@ -14,6 +14,7 @@ from fedgm.federated.cohort import ClientParts, RoundSettings
 from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
 from fedgm.participation import Participation, ideal
+from fedgm.seals import name_of
 from fedgm.upload.message import Plain as WholeDelta
 from fedgm.upload.message import UploadRule
 
@@ -38,6 +39,28 @@ def federate(
     ``per_round`` of the clients (default: all) train ``epochs`` epochs each; ``participation`` replaces both.
     The trainer needs a callback that moves the global model: :class:`fedgm.FedGM`. States of clients are part
     of every checkpoint, or files in ``folder``, which several workers need.
+
+    >>> import torch
+    >>> from fedgm import FedGM
+    >>> from fedgm.server import GeneralMomentum
+    >>> class Line(pl.LightningModule):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.w = torch.nn.Parameter(torch.zeros(1))
+    ...     def training_step(self, batch, batch_idx):
+    ...         x, y = batch
+    ...         return (self.w * x - y).square().mean()
+    ...     def configure_optimizers(self):
+    ...         return torch.optim.SGD(self.parameters(), lr=0.1)
+    >>> x = torch.ones(8)
+    >>> clients = [torch.utils.data.TensorDataset(x, slope * x) for slope in (1.0, 3.0)]
+    >>> server, line = FedGM(GeneralMomentum(eta=1.0, beta=0.5, nu=0.5)), Line()
+    >>> off = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+    >>> trainer = pl.Trainer(max_epochs=60, callbacks=[server], **dict.fromkeys(off, False))
+    >>> loop = federate(trainer, clients, epochs=1, batch_size=4)
+    >>> trainer.fit(line)
+    >>> round(line.w.item(), 3)  # between the clients
+    2.0
     """
     rounds = trainer.max_epochs or -1
     require(rounds > 0, "max_epochs", trainer.max_epochs, "the number of server rounds", "max_epochs=100")
@@ -51,7 +74,7 @@ def federate(
         eval_every=trainer.check_val_every_n_epoch or 1,
         keep=state == "keep",
     )
-    store = MemoryStore() if folder is None else ClientStore(Path(folder))
+    store = MemoryStore() if folder is None else ClientStore(Path(folder), run=name_of("federate", seed))
     parts = ClientParts(client or Plain(), upload or WholeDelta(), store)
     scheme = participation or ideal(data.count, m, epochs, seed)
     loop = FederatedLoop(trainer, data, scheme, settings, parts, whole_checkpoints=True)

@@ -1,17 +1,7 @@
 """FederatedLoop: Lightning's fit loop with a server round as its epoch and a client as its batch.
 
-Lightning 2 has no public way to replace the fit loop, but ``trainer.fit_loop`` is a plain attribute.
-Private names used, watched by ``tests/federated/test_loop.py``: ``pytorch_lightning.loops.fit_loop._FitLoop``
-with ``epoch_loop``, ``epoch_progress``, ``_data_source``; of ``epoch_loop``: ``batch_progress``,
-``val_loop``, ``automatic_optimization.optim_progress``, ``_batches_that_stepped``, ``update_lr_schedulers``;
-``trainer._logger_connector._first_loop_iter``; in ``fedgm/federated/cohort.py`` also
-``pytorch_lightning.trainer.call._call_callback_hooks``; in ``fedgm/client/hooks.py``
-``pytorch_lightning.trainer.call._call_lightning_module_hook``, ``epoch_loop._results``,
-``lightning_module._current_fx_name``, ``trainer._logger_connector.on_batch_start``,
-``trainer._logger_connector.on_batch_end``; in ``fedgm/federated/workers.py``
-``pytorch_lightning.strategies.launchers.launcher._Launcher``, ``strategy._configure_launcher``,
-``strategy._launcher``; in ``fedgm/lightning.py`` ``pytorch_lightning.loops.loop._Loop`` and
-``pytorch_lightning.loops.progress._BaseProgress``.
+Lightning 2 has no public way to replace the fit loop, but ``trainer.fit_loop`` is a plain attribute. The
+private names that this takes are listed in docs/decisions.md and watched by ``tests/federated/test_loop.py``.
 """
 
 import math
@@ -21,7 +11,14 @@ import torch
 
 from fedgm.client.rules import State
 from fedgm.client.store import MemoryStore
-from fedgm.client.weights import FlatWeights, History, Snapshot, is_finite
+from fedgm.client.weights import (
+    FlatWeights,
+    History,
+    Snapshot,
+    UnsavedBuffers,
+    is_finite,
+    require_trainable,
+)
 from fedgm.clock import Stopwatch, rate
 from fedgm.data.clients import ClientData, bring
 from fedgm.errors import FedGMError
@@ -56,8 +53,10 @@ class FederatedLoop(FitLoop):
         self.shared: State = {}  # what the client rule keeps at the server
         self.history = History(participation.history)
         self._past: list[tuple[Snapshot, State]] = []  # before x_t, from a checkpoint
+        self._unsaved: UnsavedBuffers | None = None
+        self._restored: dict[str, torch.Tensor] = {}  # of them, from a checkpoint
         self.row: Row = {}  # of the last round; complete when `on_train_epoch_end` fires
-        self._logged: dict[str, float] = {}  # what a module that is no task has logged in an evaluation
+        self._logged: dict[str, float] = {}  # what a module that is not a TaskModule logged in an evaluation
         self.initial: dict[str, float] = {}  # x_0 as evaluated before the first round
         self.diverged: str | None = None  # what became non-finite, and in which round
         self.local_steps = 0
@@ -88,7 +87,8 @@ class FederatedLoop(FitLoop):
         self._require_supported()
         super().on_run_start()
         bring(self.data, self.trainer.strategy.root_device)
-        self.weights = FlatWeights(self.module)
+        self.weights, self._unsaved = FlatWeights(self.module), UnsavedBuffers(self.module)
+        self._unsaved.restore(self._restored)
         for model, shared in self._past:
             self.history.push(model, shared)
         self.history.push(self.weights.read(), self.shared)
@@ -106,15 +106,14 @@ class FederatedLoop(FitLoop):
         cohort = self.clients.train(tasks, t, self.history, self.participation.anchor)
         self._require_returned(tasks, cohort, t)
         m, n = len(tasks) - len(cohort.nonfinite), self.data.count
-        known, message = self.history.shared(0), cohort.mean.message
-        shared, delta = self.parts.rule.server(known, message, cohort.mean.delta, m, n)
+        before, message = self.history.shared(0), cohort.mean.message
+        shared, delta = self.parts.rule.server(before, message, cohort.mean.delta, m, n)
         update = ServerUpdate(t, x_t.x, delta, cohort.squared)
         fire(self.trainer, "on_server_update", update)
         self._require_moved(update, x_t)
         self._require_finite(update.x, t)
-        self.shared, x_next = shared, Snapshot(update.x, cohort.mean.buffers, cohort.mean.counters)
+        self.shared, x_next = shared, self.weights.settle(cohort.mean.over(update.x))
         self.history.push(x_next, self.shared)
-        self.weights.write(x_next)
         trained = watch.seconds()
         if due := t % self.settings.eval_every == 0 or t == self.max_epochs:
             self._evaluate_at(x_next, update)
@@ -126,6 +125,7 @@ class FederatedLoop(FitLoop):
 
     def _require_supported(self) -> None:
         """Refuse what a client's local steps (Alg. 2) would silently leave out."""
+        require_trainable(self.module)
         if self.trainer.accumulate_grad_batches != 1:
             every = self.trainer.accumulate_grad_batches
             raise FedGMError(
@@ -182,7 +182,7 @@ class FederatedLoop(FitLoop):
             self.weights.write(x_next)
 
     def _require_moved(self, update: ServerUpdate, x_t: Snapshot) -> None:
-        """Rounds in which no callback steps would look like training and be none."""
+        """Rounds in which no callback steps would look like training without being any."""
         if update.x is x_t.x:
             raise FedGMError(
                 "no callback moves the global model: on_server_update has left x_t as it was. "
@@ -223,11 +223,11 @@ class FederatedLoop(FitLoop):
 
     def _publish(self) -> None:
         """The row where Lightning's callbacks and loggers look."""
-        known = {name: value for name, value in self.row.items() if value is not None}
-        values = torch.tensor([float(value) for value in known.values()]).unbind()
-        self.trainer.callback_metrics.update(zip(known, values, strict=True))
+        measured = {name: value for name, value in self.row.items() if value is not None}
+        values = torch.tensor([float(value) for value in measured.values()]).unbind()
+        self.trainer.callback_metrics.update(zip(measured, values, strict=True))
         for logger in self.trainer.loggers if self.trainer.is_global_zero else ():
-            logger.log_metrics(known, step=int(known["round"]))
+            logger.log_metrics(measured, step=int(measured["round"]))
 
     def _row(self, t: int, tasks: list[ClientTask], cohort: Cohort, update: ServerUpdate, due: bool) -> Row:
         """The round's record; what was not measured is None."""
@@ -260,25 +260,27 @@ class FederatedLoop(FitLoop):
 
     def on_save_checkpoint(self) -> dict[str, Any]:
         """Rounds applied and local steps; there is no random state to save."""
-        own: dict[str, Any] = {"local_steps": self.local_steps, "initial": self.initial}
-        own |= {"shared": dict(self.shared), "diverged": self.diverged}
+        state: dict[str, Any] = {"local_steps": self.local_steps, "initial": self.initial}
+        state |= {"shared": dict(self.shared), "diverged": self.diverged}
+        state["buffers"] = self._unsaved.changed() if self._unsaved else {}
         if self.whole_checkpoints:
             past = range(len(self.history) - 1, 0, -1)
-            own["past"] = [self.history[tau]._asdict() for tau in past]
-            own["past_shared"] = [dict(self.history.shared(tau)) for tau in past]
-            own["clients"] = self.parts.store.states if isinstance(self.parts.store, MemoryStore) else {}
-        return {**super().on_save_checkpoint(), "fedgm": own}
+            state["past"] = [self.history[tau]._asdict() for tau in past]
+            state["past_shared"] = [dict(self.history.shared(tau)) for tau in past]
+            state["clients"] = self.parts.store.states if isinstance(self.parts.store, MemoryStore) else {}
+        return {**super().on_save_checkpoint(), "fedgm": state}
 
     def on_load_checkpoint(self, state_dict: dict[str, Any]) -> None:
         """Continue after the checkpoint's round."""
         super().on_load_checkpoint(state_dict)
-        own = state_dict["fedgm"]
-        self.local_steps, self.initial = own["local_steps"], own["initial"]
-        self.shared, self.diverged = dict(own["shared"]), own["diverged"]
-        models = [Snapshot(**model) for model in own.get("past", [])]
-        self._past = list(zip(models, own.get("past_shared", []), strict=True))
+        state = state_dict["fedgm"]
+        self.local_steps, self.initial = state["local_steps"], state["initial"]
+        self.shared, self.diverged = dict(state["shared"]), state["diverged"]
+        self._restored = state.get("buffers", {})
+        models = [Snapshot(**model) for model in state.get("past", [])]
+        self._past = list(zip(models, state.get("past_shared", []), strict=True))
         if isinstance(self.parts.store, MemoryStore):
-            self.parts.store.states = dict(own.get("clients", {}))
+            self.parts.store.states = dict(state.get("clients", {}))
         self.trainer.should_stop = self.diverged is not None
 
 

@@ -19,27 +19,27 @@ from torch import distributed
 from fedgm.errors import FedGMError
 from fedgm.lightning import ClusterEnvironment, SLURMEnvironment, TorchElasticEnvironment
 
-PATIENCE = timedelta(days=1)  # for the first process to load and decide; whoever started it notices its death
+PATIENCE = timedelta(days=1)  # for the first process to load and decide; its launcher notices its death
 
 
 @dataclass
 class World:
-    """The processes of one run, and what the first has told the others so far."""
+    """The processes of one run, and what the first has sent to the others so far."""
 
     rank: int
     size: int
     nodes: int
     store: Any
-    said: int = 0  # words so far, on either side
+    messages: int = 0  # so far, on either side
 
     def tell(self, word: dict[str, Any]) -> None:
         """From the first process to all."""
-        self.store.set(f"fedgm/{self.said}", json.dumps(word))
-        self.said += 1
+        self.store.set(f"fedgm/{self.messages}", json.dumps(word))
+        self.messages += 1
 
     def hear(self) -> dict[str, Any]:
-        """What the first process says next."""
-        key = f"fedgm/{self.said}"
+        """The next message of the first process."""
+        key = f"fedgm/{self.messages}"
         try:
             self.store.wait([key], PATIENCE)
             word = json.loads(self.store.get(key))
@@ -47,7 +47,7 @@ class World:
             raise FedGMError(
                 f"the first process of the run cannot be reached ({_first_line(error)})"
             ) from None
-        self.said += 1
+        self.messages += 1
         return word
 
 
@@ -58,10 +58,8 @@ def world() -> World | None:
     if environment is None or environment.world_size() == 1:
         return None
     rank, size = environment.global_rank(), environment.world_size()
-    os.environ |= {
-        "MASTER_ADDR": environment.main_address, "MASTER_PORT": str(environment.main_port),
-        "RANK": str(rank), "WORLD_SIZE": str(size),
-    }  # fmt: skip
+    os.environ |= {"MASTER_ADDR": environment.main_address, "MASTER_PORT": str(environment.main_port)}
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size)}
     store, _, _ = next(distributed.rendezvous("env://"))
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     distributed.init_process_group(backend, store=store, rank=rank, world_size=size)
@@ -69,7 +67,7 @@ def world() -> World | None:
 
 
 def _environment() -> ClusterEnvironment | None:
-    """Who started us, in Lightning's words; a SLURM job counts where srun started several tasks."""
+    """The launcher that started this process, as Lightning names it; SLURM counts only with several tasks."""
     if TorchElasticEnvironment.detect():
         return TorchElasticEnvironment()
     if int(os.environ.get("SLURM_STEP_NUM_TASKS", 1)) > 1 and SLURMEnvironment.detect():
@@ -84,26 +82,26 @@ def _nodes(size: int) -> int:
 
 
 @contextmanager
-def leading(own: World | None) -> Generator[None]:
-    """Around the first process's work: however it ends, the others are told, and do not wait for ever."""
+def leading(world: World | None) -> Generator[None]:
+    """Around the first process's work: however it ends, the others are told, and do not wait forever."""
     try:
         yield
     except BaseException as error:
-        if own is not None:
-            own.tell({"failed": f"{type(error).__name__}: {_first_line(error)}"})
+        if world is not None:
+            world.tell({"failed": f"{type(error).__name__}: {_first_line(error)}"})
         raise
 
 
 @contextmanager
-def losing(own: World | None) -> Generator[None]:
-    """Say in plain words that another process of the run has ended, where torch says it in its own."""
+def losing(world: World | None) -> Generator[None]:
+    """Say in plain words that another process of the run has ended; torch's own message does not."""
     try:
         yield
     except RuntimeError as error:
-        if own is None or not is_lost(error):
+        if world is None or not is_lost(error):
             raise
         raise FedGMError(
-            f"process {own.rank} of {own.size}: another process of this run has ended "
+            f"process {world.rank} of {world.size}: another process of this run has ended "
             f"({_first_line(error)}). Start all of them again: the same command continues"
         ) from None
 

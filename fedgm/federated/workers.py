@@ -50,7 +50,10 @@ def _best(costs: list[int], workers: int) -> list[int]:
     """The same by trying all ways: five clients on two workers are done 4 % earlier than largest first."""
 
     def longest(chosen: tuple[int, ...]) -> int:
-        return max(sum(c for c, w in zip(costs, chosen, strict=True) if w == own) for own in range(workers))
+        loads = [0] * workers
+        for cost, worker in zip(costs, chosen, strict=True):
+            loads[worker] += cost
+        return max(loads)
 
     return list(min(product(range(workers), repeat=len(costs)), key=longest))
 
@@ -59,7 +62,13 @@ class FederatedDDP(DDPStrategy):
     """DDP without the gradient hooks: workers train different clients, and only the cohort's sum is shared.
 
     Stock DDP all-reduces every gradient, and hangs as soon as two clients take unequal numbers of steps.
+    ``threads`` are torch's threads of each worker; a process that has used several must fork none with
+    several, whose threads would wait for those of the parent.
     """
+
+    def __init__(self, threads: int = 1, **options: Any) -> None:
+        super().__init__(**options)
+        self.threads = threads
 
     def configure_ddp(self) -> None:
         """No wrapper; every worker starts from the weights of worker 0."""
@@ -88,9 +97,8 @@ class StopOnSigterm(pl.Callback):
         if threading.current_thread() is threading.main_thread():
             environment = getattr(trainer.strategy, "cluster_environment", None)
             outside = environment is not None and environment.creates_processes_externally
-            other = (
-                signal.SIG_DFL if outside else signal.SIG_IGN
-            )  # torchrun ends each of its processes itself
+            # torchrun ends each of its processes itself.
+            other = signal.SIG_DFL if outside else signal.SIG_IGN
             first = trainer.is_global_zero
             signal.signal(signal.SIGTERM, signal.default_int_handler if first else other)
 
@@ -119,13 +127,11 @@ class ForkLauncher(Launcher):
         assert environment is not None
         if sys.platform == "linux":
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = (
-            environment.main_address,
-            str(environment.main_port),
-        )
+        os.environ |= {"MASTER_ADDR": environment.main_address, "MASTER_PORT": str(environment.main_port)}
         sys.stdout.flush()
         sys.stderr.flush()
-        parent = os.getpid()
+        parent, threads = os.getpid(), torch.get_num_threads()
+        torch.set_num_threads(self._strategy.threads)
         for rank in range(1, self._strategy.num_processes):
             child = os.fork()
             if child == 0:
@@ -136,12 +142,13 @@ class ForkLauncher(Launcher):
         try:
             return function(*args, **kwargs)
         except RuntimeError as error:
-            if said := self._lost_worker(error):
-                raise FedGMError(said) from None
+            if reason := self._lost_worker(error):
+                raise FedGMError(reason) from None
             raise
         finally:
             over.set()
             self._reap()
+            torch.set_num_threads(threads)
 
     def kill(self, signum: Any) -> None:
         """End the other workers."""
@@ -149,25 +156,25 @@ class ForkLauncher(Launcher):
             os.kill(child, signum)
 
     def _watch(self, over: threading.Event) -> None:
-        """End the process if a worker ends before all have met: they would be waited for without end.
+        """End the process if a worker ends before all have met: the others would wait for it forever.
 
         The main thread waits inside torch, where no exception reaches it. Once they have met, an exchange
         with a worker that is gone fails by itself.
         """
         since = math.inf
         while not over.wait(0.1) and not torch.distributed.is_initialized():
-            said = self._ended()
-            since = min(since, time.monotonic()) if said else math.inf
+            reason = self._ended()
+            since = min(since, time.monotonic()) if reason else math.inf
             if time.monotonic() - since > PATIENCE:
-                print(f"error: {said}", file=sys.stderr, flush=True)
+                print(f"error: {reason}", file=sys.stderr, flush=True)
                 os._exit(1)  # the other workers die with it
 
     def _lost_worker(self, error: RuntimeError) -> str:
         """Which worker's end broke the exchange that failed here, in words; empty if none did."""
         deadline = time.monotonic() + PATIENCE
         while is_lost(error) and time.monotonic() < deadline:
-            if said := self._ended():
-                return said
+            if reason := self._ended():
+                return reason
             time.sleep(0.02)
         return ""
 
@@ -205,7 +212,7 @@ def _work(
     try:
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != parent:  # it died before we could ask to be told
+            if os.getppid() != parent:  # it died before this request
                 return
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.environ["LOCAL_RANK"] = str(rank)

@@ -1,1 +1,1 @@
-"""Pictures: what the momentum family does, and what a sweep found."""
+"""Pictures: what the momentum family does, and what a sweep shows."""

@@ -24,7 +24,7 @@ from fedgm.results.curve import sign
 from fedgm.tasks.metric import Column
 
 ETA = "algorithm.eta"
-MOST = 40  # rows or columns: beyond that it is no grid
+MOST = 40  # rows or columns: more are not drawn as a grid
 
 
 def advantages(points: Sequence[Point], goal: str, baseline: float) -> dict[int, float]:
@@ -40,7 +40,7 @@ def reach(values: Sequence[float]) -> float:
 
 
 def grid(points: Sequence[Point], goal: str) -> tuple[str, list[dict[str, Value]], cells.Table] | None:
-    """The column key, the values of each row, the cells; None where the points are no grid."""
+    """The column key, the values of each row, the cells; None where the points are not a grid."""
     keys = swept(points)
     if not keys:
         return None
@@ -62,11 +62,11 @@ def draw(
     reference: str = "FedAvg's best",
 ) -> Figure | None:
     """The map, blue where the sweep is ahead; ``reference`` names the baseline, best with its eta."""
-    found = grid(points, goal)
+    laid_out = grid(points, goal)
     gains = advantages(points, goal, baseline)
-    if found is None or not gains:
+    if laid_out is None or not gains:
         return None
-    column, rows, table = found
+    column, rows, table = laid_out
     norm = Normalize(-reach(list(gains.values())), reach(list(gains.values())))
     wide = cells.width(len(table[0])) * len(table[0])
     figure = sheet(max(4.6, wide + 2.6), cells.HEIGHT * len(rows) + 1.75)
@@ -104,7 +104,7 @@ def _digits(largest: float) -> int:
 
 
 def _signed(value: float, digits: int) -> str:
-    """A gain with its sign, a true minus included; what rounds to 0 has none."""
+    """A gain with its sign, a true minus included; what rounds to 0 has no sign."""
     text = f"{value:+.{digits}f}"
     return text.replace("-", "−") if float(text) else text[1:]
 

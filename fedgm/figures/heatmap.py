@@ -27,7 +27,7 @@ from fedgm.results.curve import sign
 from fedgm.tasks.metric import Column
 
 PAGE = 8.0  # inches: panels stand side by side as long as they fit
-MOST = 40  # more values on an axis than this are no grid, but a random search
+MOST = 40  # more values on an axis than this are a random search, not a grid
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ INTERACTIONS = "interactions"
 
 def filled(points: Sequence[Point], goal: str) -> dict[int, float]:
     """A score for every point: one that diverged, failed or waits counts as the worst that was measured."""
-    known = scores(points)
-    if not known:
+    measured = scores(points)
+    if not measured:
         return {}
-    worst = min(known) if sign(goal) > 0 else max(known)
+    worst = min(measured) if sign(goal) > 0 else max(measured)
     return {p.number: p.score if p.scored and p.score is not None else worst for p in points}
 
 
@@ -85,10 +85,10 @@ def draw(points: Sequence[Point], caption: str, metric: Column, goal: str) -> Fi
 
 def _groups(points: Sequence[Point], key: str) -> list[list[Point]]:
     """The points by value; a number that takes many values is cut into groups of equal size."""
-    known = levels(points, key)
+    values = levels(points, key)
     having = [p for p in points if key in p.values]
-    if len(known) <= MOST or any(isinstance(value, str) for value in known):
-        return [[p for p in having if p.values[key] == value] for value in known]
+    if len(values) <= MOST or any(isinstance(value, str) for value in values):
+        return [[p for p in having if p.values[key] == value] for value in values]
     ordered = sorted(having, key=lambda p: (float(p.values[key]), p.number))
     cuts = [round(part * len(ordered) / GROUPS) for part in range(GROUPS + 1)]
     return [ordered[a:b] for a, b in pairwise(cuts) if b > a]

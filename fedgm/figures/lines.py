@@ -1,33 +1,33 @@
-"""Curves of several lines as a paper prints them: mean and band over seeds, stage ends, direct labels."""
+"""Curves of several lines as a paper prints them: single seeds, their mean, stage ends, direct labels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, log
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fedgm.figures.style import COLOURS, FAINT, INK, MUTED, sheet, wrapped, write_text
+from fedgm.figures.style import FAINT, INK, MUTED, line_styles, sheet, wrapped, write_text
 from fedgm.results.rows import Row
 from fedgm.results.run import Run
-from fedgm.tasks.metric import Column
+from fedgm.tasks.metric import LOSS, Column
 
-# More lines than colours change the dashes.
-DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 AXES = {"round": "round", "clock/time": "virtual seconds"}
 GAP = 0.16  # inches between two labels
-BAND = "Lines are means over seeds, bands reach from the lowest seed to the highest."
+SEEDS = "Thick lines are means over seeds, thin ones are single seeds."
 STAGES = "Dashed: the last round of a stage."
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A line: its name and its runs, one for each seed."""
+    """A line: its name, its runs (one for each seed), its algorithm, and the row of panes it belongs to."""
 
     name: str
     runs: tuple[Run, ...]
+    algorithm: str = ""
+    row: str = ""  # the title of the row; a line without one is in every row
 
 
 @dataclass(frozen=True)
@@ -48,55 +48,53 @@ def draw(
     caption: Sequence[str],
     ends: Sequence[int] = (),
 ) -> Figure:
-    """All lines in each pane; the last one carries their names at the ends of the curves."""
-    width, tall = 3.7 * len(panes) + 1.5, max(2.5, 0.17 * len(lines))  # room for a label each
+    """All panes for each row of lines; the last one of a row carries their names where the curves end."""
+    titles = list(dict.fromkeys(line.row for line in lines if line.row)) or [""]
+    rows = [(title, [line for line in lines if line.row in ("", title)]) for title in titles]
+    most = max(len(members) for _, members in rows)
+    width, tall = 3.7 * len(panes) + 1.5, max(2.5, 0.17 * most)  # room for a label each
     below = 0.13 * (1 + wrapped(caption, width).count("\n"))  # a long caption takes nothing from the axes
-    figure = sheet(width, tall + below + 0.9)
-    for place, pane in enumerate(panes, start=1):
-        axes = figure.add_subplot(1, len(panes), place)
-        last: list[tuple[str, str, float, float]] = []
-        for number, line in enumerate(lines):
-            colour, dash = style(number)
-            if (end := _line(axes, line, pane, colour, dash)) is not None:
-                last.append((line.name, colour, *end))
-        _dress(axes, pane, ends)
-        if place == len(panes):
-            _label(axes, last, tall)
+    figure = sheet(width, (tall + 0.55) * len(rows) + below + 0.35)
+    for number, (row, members) in enumerate(rows):
+        styles = line_styles([line.algorithm for line in members])
+        for place, pane in enumerate(panes, start=1):
+            axes = figure.add_subplot(len(rows), len(panes), number * len(panes) + place)
+            last: list[tuple[str, str, float, float]] = []
+            for line, (colour, dash) in zip(members, styles, strict=True):
+                if (end := _line(axes, line, pane, colour, dash)) is not None:
+                    last.append((line.name, colour, *end))
+            _dress(axes, pane, ends, row)
+            _chance(axes, members, pane)
+            if place == len(panes):
+                _label(axes, last, tall)
     write_text(figure, title, caption)
     return figure
 
 
-def style(number: int) -> tuple[str, Any]:
-    """Colour and dashes of a line: 32 that can be told apart."""
-    return COLOURS[number % len(COLOURS)], DASHES[number // len(COLOURS) % len(DASHES)]
-
-
 def _line(axes: Axes, line: Drawn, pane: Pane, colour: str, dash: Any) -> tuple[float, float] | None:
-    """Mean and band where all seeds are; single seeds beyond. Returns where the line ends."""
+    """The mean where all seeds are, single seeds thin behind it. Returns where the line ends."""
     factor = pane.metric.scale
     curves = [_cut(points(run, pane), pane) for run in line.runs]
-    known = [curve for curve in curves if curve]
-    if not known:
+    present = [curve for curve in curves if curve]
+    if not present:
         return None
-    shared = sorted(set(known[0]).intersection(*known)) if len(known) == len(curves) else []
+    shared = sorted(set(present[0]).intersection(*present)) if len(present) == len(curves) else []
     if shared:
-        table = factor * np.array([[curve[t] for t in shared] for curve in known])
+        table = factor * np.array([[curve[t] for t in shared] for curve in present])
         marker = "o" if len(shared) < 8 else None
         axes.plot(shared, table.mean(0), color=colour, ls=dash, lw=1.6, marker=marker, ms=3, zorder=3)
-        if len(known) > 1:
-            axes.fill_between(shared, table.min(0), table.max(0), color=colour, alpha=0.16, lw=0)
     for run, curve in zip(line.runs, curves, strict=True):
-        beyond = [t for t in sorted(curve) if not shared or t >= shared[-1]]
-        if len(beyond) > 1:  # this seed goes further than the others
-            axes.plot(beyond, [factor * curve[t] for t in beyond], color=colour, ls=dash, lw=0.7, alpha=0.7)
+        places = sorted(curve)
+        if places and (len(curves) > 1 or not shared):
+            axes.plot(places, [factor * curve[t] for t in places], color=colour, lw=0.6, alpha=0.45)
         if run.is_divergent and curve and _ends_inside(run, pane):
             t = max(curve)
             axes.plot([t], [factor * curve[t]], marker="x", color=colour, ms=7, mew=1.6, zorder=4)
-    where = shared[-1] if shared else max(max(curve) for curve in known)
-    heights = [factor * curve[where] for curve in known if where in curve]
-    furthest = max(max(curve) for curve in known)
+    where = shared[-1] if shared else max(max(curve) for curve in present)
+    heights = [factor * curve[where] for curve in present if where in curve]
+    furthest = max(max(curve) for curve in present)
     if furthest > where:
-        where, heights = furthest, [factor * curve[furthest] for curve in known if furthest in curve]
+        where, heights = furthest, [factor * curve[furthest] for curve in present if furthest in curve]
     return where, float(np.mean(heights))
 
 
@@ -119,12 +117,24 @@ def _ends_inside(run: Run, pane: Pane) -> bool:
     return pane.high is None or max(points(run, pane)) <= pane.high
 
 
-def _dress(axes: Axes, pane: Pane, ends: Sequence[int]) -> None:
+def _chance(axes: Axes, lines: Sequence[Drawn], pane: Pane) -> None:
+    """In a pane of a loss, what a model that guesses all classes alike has: ln C."""
+    classes = {run.classes for line in lines for run in line.runs}
+    if pane.metric.metric != LOSS or len(classes) != 1 or not (count := classes.pop()):
+        return
+    axes.axhline(log(count), color=MUTED, ls=":", lw=1, zorder=1)
+    axes.annotate(
+        f"guessing: ln {count}", (1, log(count)), xycoords=("axes fraction", "data"), xytext=(-2, 2),
+        textcoords="offset points", ha="right", fontsize=6.5, color=MUTED,
+    )  # fmt: skip
+
+
+def _dress(axes: Axes, pane: Pane, ends: Sequence[int], row: str = "") -> None:
     """Axes, and a dashed line where a stage ends, as the paper draws it."""
     axes.set_xlabel(AXES.get(pane.abscissa, pane.abscissa), fontsize=8.5, color=INK)
     axes.set_ylabel(pane.metric.axis, fontsize=8.5, color=INK)
-    if pane.title:
-        axes.set_title(pane.title, fontsize=8.5, color=MUTED)
+    if words := ", ".join(word for word in (row, pane.title) if word):
+        axes.set_title(words, fontsize=8.5, color=MUTED)
     if pane.abscissa == "round" and pane.high is not None:
         axes.set_xlim(pane.low or 0, pane.high)
     for end in ends if pane.abscissa == "round" else ():

@@ -26,7 +26,7 @@ from fedgm.figures.style import FAINT, INK, MUTED, sheet, write_text
 from fedgm.results.curve import sign
 from fedgm.tasks.metric import Column
 
-MOST = 12  # values that get a place of their own; more are put on a linear axis
+MOST = 12  # values that each get a place; more are put on a linear axis
 BAND = 0.7  # share of the room between two values over which the lines of one value are spread
 DIVERGED = -0.1  # height on the score's axis at which lines of diverged runs end
 
@@ -37,14 +37,14 @@ def heights(points: Sequence[Point], key: str, goal: str) -> dict[int, float]:
     Runs that share a value are spread around it, the better ones higher, so that the lines of a grid do
     not lie on top of each other.
     """
-    known = levels(points, key)
-    numbers = [value for value in known if not isinstance(value, str)]
-    if len(known) > MOST and len(numbers) == len(known):
+    values = levels(points, key)
+    numbers = [value for value in values if not isinstance(value, str)]
+    if len(values) > MOST and len(numbers) == len(values):
         low, high = numbers[0], numbers[-1]
         return {p.number: (float(p.values[key]) - low) / (high - low) for p in points if key in p.values}
-    room = 1 / len(known)
+    room = 1 / len(values)
     places: dict[int, float] = {}
-    for index, value in enumerate(known):
+    for index, value in enumerate(values):
         sharing = sorted((p for p in points if p.values.get(key) == value), key=lambda p: _rank(p, goal))
         for place, point in enumerate(sharing):
             offset = (place + 0.5) / len(sharing) - 0.5
@@ -140,12 +140,12 @@ def _key_axis(axes: Axes, place: int, key: str, points: Sequence[Point], keys: S
     """A vertical axis with the values of a key beside it."""
     axes.plot([place, place], [0, 1], color=FAINT, lw=1.2, zorder=0)
     axes.text(place, 1.04, label(key, keys), ha="center", va="bottom", fontsize=10.5, color=INK)
-    known = levels(points, key)
-    many = len(known) > MOST
-    for index, value in enumerate(known):
-        if many and index not in (0, len(known) - 1):
+    values = levels(points, key)
+    many = len(values) > MOST
+    for index, value in enumerate(values):
+        if many and index not in (0, len(values) - 1):
             continue
-        height = index / (len(known) - 1) if many else (index + 0.5) / len(known)
+        height = index / (len(values) - 1) if many else (index + 0.5) / len(values)
         axes.text(
             place - 0.03,
             height,

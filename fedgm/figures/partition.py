@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from fedgm.data.partition import ClientSplit, Indices, label_counts
-from fedgm.figures.style import CLASSES, EMPTY, FAINT, INK, MUTED
+from fedgm.figures.style import CLASSES, EMPTY, FAINT, INK, MUTED, as_text
 
 SHOWN = 60  # clients drawn one by one
 COUNTED = 10_000  # clients whose size enters the caption of a virtual population
@@ -46,6 +46,7 @@ def draw_partition(
     figure.text(corner, 1 - 0.48 / top, _caption(partition, shown), fontsize=9, color=MUTED, va="top")
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
+    as_text(figure)
     figure.savefig(target, facecolor="white")
     return target
 

@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from fedgm.plain import plain
 from fedgm.results.curve import sign
 
 Mark = Literal["finished", "diverged", "paused", "running", "waiting", "failed"]
 Value = float | str
+WORD = 40  # characters of a key or a value on an axis
 SYMBOLS = {"algorithm.eta": "η", "algorithm.beta": "β", "algorithm.nu": "ν", "data.alpha": "α"}
 
 
@@ -27,8 +29,8 @@ class Point:
     @property
     def scored(self) -> bool:
         """Whether the score counts: what a diverged run measured before its end does not."""
-        known = self.score is not None and math.isfinite(self.score)
-        return known and self.status in ("finished", "paused", "running")
+        measured = self.score is not None and math.isfinite(self.score)
+        return measured and self.status in ("finished", "paused", "running")
 
 
 def swept(points: Sequence[Point]) -> list[str]:
@@ -77,12 +79,14 @@ def label(key: str, keys: Sequence[str]) -> str:
     if key in SYMBOLS:
         return SYMBOLS[key]
     short = key.rsplit(".", 1)[-1]
-    return short if sum(other.rsplit(".", 1)[-1] == short for other in keys) == 1 else key
+    clear = sum(other.rsplit(".", 1)[-1] == short for other in keys) == 1
+    return plain(short if clear else key, WORD)
 
 
 def shown(value: Value) -> str:
     """A value as it is written on an axis."""
-    return value if isinstance(value, str) else f"{value:.4g}"
+    numeric = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:.4g}" if numeric else plain(value, WORD)
 
 
 def named(values: Mapping[str, Value], keys: Sequence[str]) -> str:

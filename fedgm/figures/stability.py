@@ -1,4 +1,4 @@
-"""Draw the largest stable eta against the delay, for both readings of Alg. 4.
+"""Draw the largest stable eta against the delay, for three readings of the stale simulation.
 
 python -m fedgm.figures.stability docs/stability.png
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from fedgm.figures.style import BLUE, FAINT, INK, MUTED, ORANGE
+from fedgm.figures.style import BLUE, FAINT, INK, MUTED, RED
 from fedgm.participation.local_work import Normalize
 from fedgm.participation.task import Anchor
 from fedgm.theory.stability import Reading, largest_eta
@@ -18,25 +18,30 @@ DELAYS = range(1, 11)
 GRID = (0.5, 5.0)  # the paper's etas
 # Title of a panel, its anchor and normalisation.
 PANELS: list[tuple[str, Anchor, Normalize]] = [
-    ("anchor: start, as Alg. 4 prints it", "start", "reference"),
-    ("anchor: current, the other reading", "current", "none"),
+    ("start, normalised (ours)", "start", "reference"),
+    ("start, as the text says", "start", "none"),
+    ("current", "current", "none"),
 ]
-# Label, beta, nu, colour.
-LINES = [("FedAvg", 0.0, 0.0, ORANGE), ("FedGM, β = ν = 0.9", 0.9, 0.9, BLUE)]
+# Label, beta, nu, colour, dashes.
+LINES = [
+    ("FedAvg", 0.0, 0.0, RED, "-"),
+    ("FedGM, β = ν = 0.9", 0.9, 0.9, BLUE, "-"),
+    ("FedGM, β = 0.95, ν = 0.7", 0.95, 0.7, BLUE, "--"),
+]
 
 
 def draw() -> Figure:
     """One panel a reading, one line an algorithm, on one logarithmic scale."""
-    figure = Figure(figsize=(9, 3.9), dpi=150, facecolor="white")
+    figure = Figure(figsize=(11, 3.9), dpi=150, facecolor="white")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(1, 2, sharey=True)
+    panels = figure.subplots(1, len(PANELS), sharey=True)
     for axes, (title, anchor, normalize) in zip(panels, PANELS, strict=True):
         axes.axhspan(*GRID, color=FAINT, alpha=0.6, lw=0)
         axes.text(10, 4.2, "the paper's grid of η", size=9, color=MUTED, ha="right")
-        for label, beta, nu, colour in LINES:
+        for label, beta, nu, colour, dash in LINES:
             readings = [Reading("", delay, (1, 6), normalize, anchor) for delay in DELAYS]
             limits = [largest_eta(reading, beta, nu) for reading in readings]
-            axes.plot(DELAYS, limits, color=colour, lw=2, marker="o", ms=4, label=label)
+            axes.plot(DELAYS, limits, color=colour, ls=dash, lw=2, marker="o", ms=4, label=label)
         axes.set_yscale("log")
         axes.set_yticks([0.2, 0.5, 1, 2, 5, 10], ["0.2", "0.5", "1", "2", "5", "10"])
         axes.minorticks_off()

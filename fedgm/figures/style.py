@@ -5,24 +5,57 @@ from io import BytesIO
 from pathlib import Path
 from textwrap import fill
 from typing import Any
+from zlib import crc32
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from fedgm.errors import require
 from fedgm.files import write_atomically
+from fedgm.plain import visible
 
 INK, MUTED, FAINT, EMPTY = "#1f2430", "#5b6270", "#d9dce1", "#eceef1"
 # Okabe and Ito's colours, which colour-blind readers tell apart.
 BLUE, RED, GREEN, PURPLE, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
-COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, "#000000", "#999999")  # of lines, in this order
+ALGORITHMS = {"fedgm": BLUE, "fedavgm": GREEN, "fedavg": RED}  # a colour belongs to an algorithm everywhere
+OTHERS = (PURPLE, ORANGE, SKY, "#000000", "#999999")  # of all other algorithms
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
+PALEST = 0.5  # how much white the last of several lines of one algorithm has
 CLASSES = (  # of labels: areas, which need ten lighter colours
     "#4c78a8", "#f58518", "#54a24b", "#e45756", "#b279a2", "#9d755d", "#ff9da6", "#8c96a3", "#e3c13b",
     "#3fb8af",
 )  # fmt: skip
+
+
+def colours(algorithms: Iterable[str]) -> dict[str, str]:
+    """The colour of each algorithm: its own or, for the less usual ones, a free one chosen by the name.
+
+    >>> colours(["fedavg", "fedgm"])
+    {'fedavg': '#d55e00', 'fedgm': '#0072b2'}
+    """
+    chosen: dict[str, str] = {}
+    for name in dict.fromkeys(algorithms):
+        place = crc32(name.encode()) % len(OTHERS)
+        turned = (*OTHERS[place:], *OTHERS[:place])
+        free = [colour for colour in turned if colour not in chosen.values()] or turned
+        chosen[name] = ALGORITHMS.get(name, free[0])
+    return chosen
+
+
+def line_styles(algorithms: Sequence[str]) -> list[tuple[str, Any]]:
+    """Colour and dashes of lines, told by their algorithms: further lines of one are paler and dashed."""
+    own, styles = colours(algorithms), list[tuple[str, Any]]()
+    for place, name in enumerate(algorithms):
+        number, count = algorithms[:place].count(name), algorithms.count(name)
+        white = PALEST * number / max(1, count - 1)
+        r, g, b = ((1 - white) * part + white for part in to_rgb(own[name]))
+        styles.append((to_hex((r, g, b)), DASHES[number % len(DASHES)]))
+    return styles
 
 
 def sheet(width: float, height: float) -> Figure:
@@ -73,13 +106,24 @@ SILENT: dict[str, dict[str, Any]] = {
 }
 
 
+def as_text(figure: Figure) -> None:
+    """A dollar sign in a stored name begins no formula, and a control character is left out."""
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        text.set_parse_math(False)
+        text.set_text(visible(text.get_text()))
+
+
 def save(figure: Figure, path: Path) -> Path:
     """Written whole, in the format that the name ends with."""
     kind = path.suffix.lstrip(".").lower()
     require(kind in SILENT, "--out", path, "a name that ends with .png, .pdf or .svg", "--out compare.png")
+    as_text(figure)
     picture = BytesIO()
     # Text stays text in a PDF or SVG; the salt makes the names inside an SVG the same each time.
-    with mpl.rc_context({"svg.hashsalt": "fedgm", "svg.fonttype": "none", "pdf.fonttype": 42}):
+    with mpl.rc_context(
+        {"text.parse_math": False, "svg.hashsalt": "fedgm", "svg.fonttype": "none", "pdf.fonttype": 42}
+    ):
         figure.savefig(picture, format=kind, metadata=SILENT[kind])
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, picture.getbuffer())

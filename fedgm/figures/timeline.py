@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from fedgm.figures.style import EMPTY, FAINT, INK, MUTED, ORANGE, RED, SKY
+from fedgm.figures.style import EMPTY, FAINT, INK, MUTED, ORANGE, RED, SKY, as_text
 from fedgm.files import write_atomically
 from fedgm.participation.event import Event
 from fedgm.participation.virtual_clock import Outcome, WorkSpan
@@ -57,6 +57,7 @@ def draw_timeline(
     note += f", {slots} at a time; a vertical line is a server step ({m} update{'s' if m > 1 else ''})"
     axes.set_title(title, loc="left", fontsize=13, fontweight="bold", color=INK, pad=26)
     axes.annotate(note, (0, 1), (0, 8), "axes fraction", "offset points", fontsize=9.5, color=MUTED)
+    as_text(figure)
     picture = BytesIO()
     figure.savefig(picture, format=Path(path).suffix.removeprefix(".") or "png")
     write_atomically(Path(path), picture.getbuffer())  # replaces a link instead of following it

@@ -83,7 +83,7 @@ def fit_batches(net: nn.Module, data: Federation, norm: object, min_samples: int
 
 
 def _needs_pairs(net: nn.Module, batch: Batch) -> bool:
-    """Whether a step on one image raises; tried on a copy, with draws that nobody else sees."""
+    """Whether a step on one image raises; tried on a copy, with random draws that change nothing outside."""
     if not any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in net.modules()):
         return False
     with torch.no_grad(), torch.random.fork_rng(devices=[]):

@@ -82,7 +82,11 @@ class ResNet(nn.Module):
 
 
 def resnet(depth: int, width: int, norm: Norm, num_classes: int = 10) -> ResNet:
-    """Depth 18 has four stages of two blocks; depth 6n+2 (8, 14, 20 ...) three stages of n blocks."""
+    """Depth 18 has four stages of two blocks; depth 6n+2 (8, 14, 20 ...) three stages of n blocks.
+
+    >>> sum(weights.numel() for weights in resnet(depth=8, width=16, norm="group").parameters())
+    78042
+    """
     ok = depth == 18 or (8 <= depth <= DEEPEST and depth % 6 == 2)
     require(ok, "model.depth", depth, f"18, or 6n+2 (8, 14, 20, 26 ... {DEEPEST})", "model.depth=8")
     require_width(width)
@@ -125,7 +129,11 @@ class VGG(nn.Module):
 
 
 def vgg11(width: int, norm: Norm, num_classes: int = 10) -> VGG:
-    """VGG-11 has width 64."""
+    """VGG-11 has width 64.
+
+    >>> vgg11(width=8, norm="group", num_classes=100).head.out_features
+    100
+    """
     return VGG(width, norm, num_classes)
 
 
@@ -151,5 +159,9 @@ class CNN(nn.Module):
 
 
 def cnn(resolution: int, num_classes: int = 10) -> CNN:
-    """The 62,006-parameter network."""
+    """The 62,006-parameter network.
+
+    >>> sum(weights.numel() for weights in cnn(resolution=32).parameters())
+    62006
+    """
     return CNN(resolution, num_classes)

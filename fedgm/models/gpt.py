@@ -90,7 +90,11 @@ class Mlp(nn.Module):
 
 
 def gpt(vocabulary: int, block: int = 64, layers: int = 4, heads: int = 4, width: int = 128) -> GPT:
-    """803,968 parameters for a vocabulary of 64 characters."""
+    """803,968 parameters for a vocabulary of 64 characters.
+
+    >>> sum(weights.numel() for weights in gpt(vocabulary=64).parameters())
+    803968
+    """
     for key, value in (("block", block), ("layers", layers), ("heads", heads), ("width", width)):
         require(value >= 1, f"model.{key}", value, "at least 1", f"model.{key}=4")
     require(layers <= DEEPEST, "model.layers", layers, f"1 to {DEEPEST}", "model.layers=4")

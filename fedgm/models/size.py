@@ -20,4 +20,6 @@ def parameters(node: Mapping[str, Any], given: Mapping[str, Any]) -> int:
         raise
     except (RuntimeError, OverflowError, MemoryError) as error:  # sizes beyond what a tensor can have
         reason = str(error).splitlines()[0]
-        raise ConfigError("model", node["name"], f"sizes that exist ({reason})", "model.width=16") from None
+        raise ConfigError(
+            "model", node["name"], f"sizes that a tensor can have ({reason})", "model.width=16"
+        ) from None

@@ -77,7 +77,7 @@ class Devices:
 def read_speeds(path: str) -> NDArray[np.float64]:
     """Positive numbers from an ``.npy`` array, or one a line from text or CSV (after a header or not)."""
     try:
-        if not Path(path).is_file():  # a pipe would never end
+        if not Path(path).is_file():  # reading a pipe might never end
             raise OSError("there is no such file")
         if Path(path).stat().st_size > LARGEST:
             raise OSError(f"it has more than {LARGEST:,} bytes")
@@ -86,7 +86,7 @@ def read_speeds(path: str) -> NDArray[np.float64]:
     except (OSError, ValueError, MemoryError) as error:  # an array can claim any size
         raise _unreadable(path, str(error)) from None
     if len(numbers) == 0 or not (np.isfinite(numbers).all() and numbers.min() > 0):
-        raise _unreadable(path, "every speed must be a positive number, and there must be one")
+        raise _unreadable(path, "it needs at least one speed, and every speed must be a positive number")
     return numbers
 
 

@@ -80,7 +80,6 @@ class Event:
             "cohort/dropped": now.dropped,
             "cohort/stale": now.stale,
             "cohort/idle": now.idle,
-            "cohort/staleness": sum(t - work.version for work in now.arrived) / len(now.arrived),
         }
 
     def trace(self, t: int) -> list[WorkSpan]:
@@ -131,7 +130,16 @@ def under_clock(
     sampler: Sampler | None = None,
     facts: ClientFacts = NO_DATA,
 ) -> Event:
-    """The scheme that the flat keys of ``conf/participation/event.yaml`` describe, and give defaults for."""
+    """The scheme that the flat keys of ``conf/participation/event.yaml`` describe, and give defaults for.
+
+    >>> work = {"epochs": (1, 1), "reference": 1, "normalize": "none", "concurrency": 4, "wait": False}
+    >>> clients = {"step_time": 1.0, "timed": "epochs", "speed_sigma": 0.5, "speeds": None, "network": 0.0}
+    >>> absence = {"available": 1.0, "period": 3600.0, "dropout": 0.0, "timeout": 0.0, "max_staleness": 10}
+    >>> age = {"staleness": "polynomial", "exponent": 0.5, "hinge_a": 10.0, "hinge_b": 4.0}
+    >>> fedbuff = under_clock(count=10, per_round=2, seed=0, **work, **clients, **absence, **age)
+    >>> [task.weight == (1 + task.staleness) ** -0.5 for task in fedbuff.tasks(t=5)]
+    [True, True]
+    """
     _require_slots(concurrency, per_round, count)
     key = "participation.max_staleness"
     require(max_staleness >= 0, key, max_staleness, "at least 0", f"{key}=10")

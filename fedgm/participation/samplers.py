@@ -64,7 +64,7 @@ class Uniform:
         return rng.choice(self.count, self.per_round, replace=False).tolist()
 
     def proposals(self, t: int, filling: int, slots: int, most: int) -> Iterator[int]:
-        """One draw for the empty slots; then more, as far as that is not enough."""
+        """One draw for the empty slots; then more where that is not enough."""
         rng = generator(self.seed, "cohort", t, filling)
         yield from rng.choice(self.count, slots, replace=False).tolist()
         if self.count <= DENSE * most:

@@ -11,7 +11,7 @@ Rules:
 - An empty slot is filled at once; with ``wait``, one that delivered stays empty until the server has stepped.
 - A client at work, or with an update that the server has not used yet, is not drawn.
 - The first filling of round t proposes the very clients of the synchronous cohort draw.
-- A slot for which nobody proposed is available waits: for the first of them whose window opens, or for the
+- A slot waits where no proposed client is available: for the first of them whose window opens, or for the
   next slot to become empty, when others are proposed.
 """
 
@@ -55,7 +55,7 @@ class Round:
 
     t: int
     time: float = 0.0  # of the step
-    waited: float = 0.0  # seconds in which nobody worked, for every window was shut
+    waited: float = 0.0  # seconds in which nobody worked because every window was closed
     dropped: int = 0  # given up after the timeout
     stale: int = 0  # discarded on arrival
     idle: int = 0  # drew 0 epochs, and left the slot to another client
@@ -161,7 +161,7 @@ class Clock:
         now.fillings += 1
 
     def _begin(self, client: int) -> None:
-        """Fetch x_t and go to work, unless there is no slot any more or there are no epochs to do."""
+        """Fetch x_t and go to work, unless no slot is left or there are no epochs to do."""
         if not self._vacant or client in self._busy:
             return
         t, seed = self._round.t, self.rules.seed

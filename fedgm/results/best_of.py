@@ -1,4 +1,4 @@
-"""Budgets (docs/claims.md): what the winner's grid would have found with as many runs as FedAvg's had."""
+"""Budgets (docs/claims.md): the best of the winner's grid at as many runs as FedAvg's grid has."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -66,8 +66,8 @@ def budget_notes(
     }
     for who, runs in ((name, grid), (baseline_name, baseline)):
         if not runs or len(scored[who]) < len(runs):
-            there = f"{len(scored[who])} of {len(runs)} points of {who}'s grid are there"
-            return [f"equal budget not known: {there}"]
+            there = f"{len(scored[who])} of {len(runs)} points of {who}'s grid have results"
+            return [f"no comparison at equal budget: {there}"]
 
     def shown(value: float) -> str:
         return f"{column.number(value)}{column.unit.replace(chr(0xA0), ' ')}"

@@ -1,11 +1,11 @@
-"""Of stored runs, those that meet conditions, in an order, and which of their metrics to show."""
+"""Filter and sort stored runs, and choose which of their metrics to show."""
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from fedgm.config.identity import number
-from fedgm.errors import RefusedError, require
+from fedgm.errors import RefusedError, near, require
+from fedgm.plain import plain
 from fedgm.results.run import Run
 
 
@@ -17,8 +17,8 @@ def value(run: Run, key: str) -> Any:
         return run.config[key]
     if any(key in row for row in run.evaluations):
         return run.score(key)
-    near = [name for name in run.config if name.rpartition(".")[2] == key]
-    return run.config[min(near, key=len)] if near else None
+    ending = [name for name in run.config if name.rpartition(".")[2] == key]
+    return run.config[min(ending, key=len)] if ending else None
 
 
 def matching(runs: Sequence[Run], conditions: Sequence[str]) -> list[Run]:
@@ -26,19 +26,18 @@ def matching(runs: Sequence[Run], conditions: Sequence[str]) -> list[Run]:
     for words in conditions:
         sign = next((mark for mark in ("=", "<", ">") if mark in words), None)
         if sign is None:
-            raise RefusedError(f"--filter {words}: a key and a value. Try --filter algorithm=fedgm")
+            raise RefusedError(f"--filter {words}: expected a key and a value. Try --filter algorithm=fedgm")
         key, _, wanted = words.partition(sign)
-        _require_known(runs, key)
+        _require_a_key(runs, key)
         runs = [run for run in runs if _meets(value(run, key), sign, wanted)]
     return list(runs)
 
 
-def _require_known(runs: Sequence[Run], key: str) -> None:
-    """Refuse a key that no run has, with the near one."""
+def _require_a_key(runs: Sequence[Run], key: str) -> None:
+    """Refuse a key that no run has, and suggest the closest one."""
     names = {name for run in runs for name in (*run.facts, *run.config, *(run.evaluations[-1:] or [{}])[0])}
     names |= {name.rpartition(".")[2] for name in names}
-    near = get_close_matches(key, sorted(names), n=1)
-    hint = near[0] if near else "algorithm, seed, status, algorithm.eta, test/loss"
+    hint = near(key, sorted(names)) or "algorithm, seed, status, algorithm.eta, test/loss"
     require(not runs or key in names, "key", key, "a key of these runs", hint)
 
 
@@ -54,7 +53,7 @@ def _meets(value: Any, sign: str, wanted: str) -> bool:
 def order(runs: Sequence[Run], key: str) -> list[Run]:
     """By a key, ascending; ``-key`` descending; runs without it come last."""
     name, down = key.lstrip("-"), key.startswith("-")
-    _require_known(runs, name)
+    _require_a_key(runs, name)
     having = [run for run in runs if value(run, name) is not None]
     try:
         having.sort(key=lambda run: float(value(run, name)), reverse=down)
@@ -84,4 +83,4 @@ def goal(run: Run, metric: str) -> str:
 
 def shown(run: Run, metric: str, value: float | None) -> str:
     """A measured value as people read it."""
-    return run.board.metric(metric).show(value)
+    return plain(run.board.metric(metric).show(value), 40)

@@ -7,13 +7,16 @@ from warnings import warn
 
 import yaml
 
+from fedgm import seals
 from fedgm.config.identity import dotted
 from fedgm.config.trust import text_of
 from fedgm.errors import FedGMError, RefusedError
 from fedgm.lock import is_alive
-from fedgm.results import archive, rows, summary
+from fedgm.plain import message
+from fedgm.results import archive, summary
 from fedgm.results.rows import Row
-from fedgm.results.run import Key, Run, Status, once
+from fedgm.results.rows import read as read_rows
+from fedgm.results.run import Run, Status, once
 
 # Of the summary: what tells a run apart, how it ended, and with which program.
 FACTS = (
@@ -35,26 +38,28 @@ def read_folder(folder: Path, all_rows: bool = False) -> Run | None:
     lacking = any(facts.get(key) is None for key in ("hash", "seed", "status"))
     if lacking or facts["status"] not in summary.STATUSES:
         return None
-    own = rows.read(folder / "metrics.jsonl")
-    kept = {key: facts.get(key) for key in FACTS} | {"rounds_done": len(own)}
-    kept["status"] = status_now(folder, facts, own)
-    return Run(kept, configuration(folder), evaluations(own), folder, own if all_rows else [])
+    rows = read_rows(folder / "metrics.jsonl")
+    kept = {key: facts.get(key) for key in FACTS} | {"rounds_done": len(rows)}
+    kept["status"] = status_now(folder, facts, rows)
+    config = {} if seals.changed(folder, facts, [seals.CONFIG]) else configuration(folder)
+    is_sealed = seals.KEY in facts
+    return Run(kept, config, evaluations(rows), folder, rows if all_rows else [], is_sealed)
 
 
-def status_now(folder: Path, facts: dict[str, Any], own: list[Row]) -> Status:
+def status_now(folder: Path, facts: dict[str, Any], rows: list[Row]) -> Status:
     """The status of a summary, unless the folder shows that it is no longer true."""
     status = Status(facts["status"])
+    if not summary.is_whole(folder, facts, rows) and not is_alive(folder):  # a process writes one by one
+        return Status.DAMAGED  # its command says what is missing, and what to type
     if status == Status.RUNNING and not is_alive(folder):
         return Status.KILLED  # the same command continues it
-    if status in summary.DONE and not summary.is_whole(folder, facts, own):
-        return Status.DAMAGED  # its command says what is missing, and what to type
     return status
 
 
-def evaluations(own: list[Row]) -> list[Row]:
-    """Evaluation rows with local steps and bytes added up until there, without what a clock says."""
+def evaluations(rows: list[Row]) -> list[Row]:
+    """Rows with an evaluation, with the local steps and bytes so far and without times."""
     steps, sent, measured = 0, 0, list[Row]()
-    for row in own:
+    for row in rows:
         steps += int(row.get("cohort/steps") or 0)
         sent += int(row.get("bytes/up") or 0)
         if any(key.startswith("test/") and value is not None for key, value in row.items()):
@@ -124,7 +129,7 @@ def _archive(file: Path) -> list[Run | str]:
 
 
 def stamp(folder: Path, names: Iterable[str] = READ) -> Stamp:
-    """Time and size of files, so that what has not changed is not read again."""
+    """Time and size of files: what has not changed is not read again."""
     stamps: list[tuple[int, int] | None] = []
     for name in names:
         try:
@@ -146,25 +151,25 @@ def below(*places: str | Path, all_rows: bool = False) -> list[Run]:
         elif run != BEGUN:
             notes.setdefault(run, []).append(str(path))
     for note, paths in notes.items():
-        warn(f"left out: {', '.join(paths)}: {note}", stacklevel=2)
+        warn(message(f"left out: {', '.join(paths)}: {note}"), stacklevel=2)
     return list(once(runs).values())
 
 
 def find(places: Iterable[str | Path]) -> list[Run]:
     """All runs of the places, each once; a place without any is an error."""
-    kept: dict[Key, Run] = {}
+    runs: list[Run] = []
     for place in map(Path, places):
-        runs = below(place)
-        if not runs:
+        there = below(place)
+        if not there:
             raise RefusedError(
-                f"{place}: no run in there. Try outputs, outputs/NAME/RUN/seed=0 or a file of --export"
+                f"{place}: contains no run. Try outputs, outputs/NAME/RUN/seed=0 or a file of --export"
             )
-        kept = {run.key: run for run in runs} | kept
-    return list(kept.values())
+        runs += there
+    return list(once(runs).values())
 
 
 def one(place: str | Path) -> Run:
-    """The run of a folder; of several below it none is chosen."""
+    """The run of a folder, or the only one below it."""
     path = Path(place)
     run = read_folder(path)
     if run is not None:

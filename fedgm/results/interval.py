@@ -12,7 +12,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over seeds with its two-sided interval; one seed alone has an endless one."""
+    """A mean over seeds with its two-sided interval; with one seed it is infinite."""
 
     mean: float
     low: float
@@ -22,7 +22,7 @@ class Interval:
 
     @property
     def effect(self) -> float:
-        """The mean in standard deviations of the single differences; nan if they have none."""
+        """The mean in standard deviations of the single differences; nan if they do not vary."""
         return self.mean / self.deviation if self.deviation > 0 else math.nan
 
 
@@ -32,6 +32,9 @@ def t_cdf(t: float, df: int) -> float:
     With c = cos(theta), s = sin(theta), the mass between -t and t is
     s (1 + 1/2 c^2 + 1*3/(2*4) c^4 + ... up to c^(df-2)) for even df, and
     2/pi (theta + s c (1 + 2/3 c^2 + 2*4/(3*5) c^4 + ... up to c^(df-3))) for odd df.
+
+    >>> round(t_cdf(2.0, 4), 4)
+    0.9419
     """
     require(df >= 1, "df", df, "at least 1", "df=2")
     theta = math.atan2(t, math.sqrt(df))
@@ -47,7 +50,11 @@ def t_cdf(t: float, df: int) -> float:
 
 @cache
 def t_quantile(p: float, df: int) -> float:
-    """The t with P(T <= t) = p, by bisection to the last bit."""
+    """The t with P(T <= t) = p, by bisection to the last bit.
+
+    >>> round(t_quantile(0.975, 2), 3)
+    4.303
+    """
     require(0 < p < 1, "p", p, "between 0 and 1", "p=0.975")
     if p < 0.5:
         return -t_quantile(1 - p, df)
@@ -60,7 +67,12 @@ def t_quantile(p: float, df: int) -> float:
 
 
 def mean_interval(differences: Sequence[float], level: float = LEVEL) -> Interval:
-    """Mean +- t(1 - level/2, n - 1) s / sqrt(n)."""
+    """Mean +- t(1 - level/2, n - 1) s / sqrt(n).
+
+    >>> interval = mean_interval([1.0, 2.0, 3.0])
+    >>> f"{interval.mean:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+    '2.00 [-0.48, 4.48]'
+    """
     n = len(differences)
     require(n >= 1, "seeds", n, "at least 1", "--seeds 1,2,3")
     bad = [value for value in differences if not math.isfinite(value)]
@@ -74,12 +86,22 @@ def mean_interval(differences: Sequence[float], level: float = LEVEL) -> Interva
 
 
 def paired(a: Sequence[float], b: Sequence[float], level: float = LEVEL) -> Interval:
-    """The interval of a - b, where a[i] and b[i] have the same seed."""
+    """The interval of a - b, where a[i] and b[i] have the same seed.
+
+    >>> difference = paired([52.1, 53.0, 51.8], [50.0, 51.2, 50.5])
+    >>> f"{difference.mean:.2f} [{difference.low:.2f}, {difference.high:.2f}]"
+    '1.73 [0.73, 2.74]'
+    """
     return mean_interval([x - y for x, y in zip(a, b, strict=True)], level)
 
 
 def log_ratio(a: Sequence[float], b: Sequence[float], level: float = LEVEL) -> Interval:
-    """The interval of ln(a / b), paired over seeds; below 0 means that a fluctuates less than b."""
+    """The interval of ln(a / b), paired over seeds; below 0 means that a fluctuates less than b.
+
+    >>> ratio = log_ratio([0.5, 0.6, 0.4], [1.0, 1.1, 0.9])
+    >>> round(math.exp(ratio.mean), 2), ratio.high < 0
+    (0.49, True)
+    """
     bad = [value for value in (*a, *b) if not value > 0]
     require(not bad, "fluctuation", bad, "above 0", "a curve that is not constant")
     return paired([math.log(x) for x in a], [math.log(y) for y in b], level)
@@ -107,7 +129,12 @@ class Pooled:
 
 
 def pool(groups: Sequence[Sequence[float]]) -> Pooled | None:
-    """The mean of the groups' variances, weighted by n - 1; None where fewer than two have a variance."""
+    """The mean of the groups' variances, weighted by n - 1; None where fewer than two have a variance.
+
+    >>> pooled = pool([[1.0, 2.0, 3.0], [0.0, 1.0, 5.0]])
+    >>> pooled.variance, pooled.df, pooled.allowed
+    (4.0, 4, True)
+    """
     usable = [group for group in groups if len(group) > 1]
     if len(usable) < 2:
         return None
@@ -122,9 +149,12 @@ def bartlett(variances: Sequence[float], freedoms: Sequence[int]) -> float:
 
     With N = sum(df) and s_p^2 the weighted mean, the statistic is
     (N ln s_p^2 - sum(df ln s^2)) / (1 + (sum(1 / df) - 1 / N) / (3 (k - 1))).
+
+    >>> round(bartlett([1.0, 4.0], [4, 4]), 3)
+    0.208
     """
     k, total = len(variances), sum(freedoms)
-    if min(variances) <= 0:  # a group without spread is like no other
+    if min(variances) <= 0:  # a group without spread has no logarithm
         return 0.0
     pooled = math.fsum(df * v for df, v in zip(freedoms, variances, strict=True)) / total
     spread = total * math.log(pooled) - math.fsum(
@@ -139,6 +169,9 @@ def chi2_above(x: float, df: int) -> float:
 
     Q(a + 1, z) = Q(a, z) + z^a e^-z / Gamma(a + 1), from Q(1/2, z) = erfc(sqrt(z)) and Q(1, z) = e^-z, with
     a = df / 2 and z = x / 2.
+
+    >>> round(chi2_above(3.841, 1), 3)
+    0.05
     """
     require(df >= 1, "df", df, "at least 1", "df=2")
     z, a = x / 2, (0.5 if df % 2 else 1.0)

@@ -1,9 +1,11 @@
 """Runs in words: ``FedGM, eta 2`` where a configuration has ``algorithm.name: fedgm, algorithm.eta: 2.0``."""
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from fedgm.config.identity import NOT_IDENTITY, number
+from fedgm.plain import plain
 from fedgm.results.run import Run
 
 NAMES = {
@@ -13,24 +15,26 @@ NAMES = {
     "slowmo": "SlowMo", "diloco": "DiLoCo", "fedadagrad": "FedAdagrad", "fedadam": "FedAdam",
     "fedyogi": "FedYogi", "fedams": "FedAMS", "fedamsgrad": "FedAMSGrad", "qhadam": "QHAdam",
     "nsgdm": "NSGD-M", "gpa": "GPA", "schedule_free": "Schedule-Free", "ema_nesterov": "EMA-Nesterov",
-    "fedacg": "FedACG", "fedexp": "FedExP", "fedexp_gm": "FedExP x FedGM",
+    "fedacg": "FedACG", "fedexp": "FedExP", "fedexp_gm": "FedExP x FedGM", "snoo": "SNOO",
 }  # fmt: skip
 # Always said of the server rule, where it has them: what the paper's figures differ in.
 RATES = ("algorithm.eta", "algorithm.beta", "algorithm.nu")
 PLAIN = {"schedule.name": "constant", "participation.name": "ideal", "client.name": "plain"}
+WORD, WHOLE = 60, 400  # characters of a value, and of a label
 QUIET = ("_target_", "version", "channels_last")
 
 
 def algorithm(run: Run) -> str:
     """The server rule's name as papers print it."""
-    name = str(run.facts.get("algorithm") or "?")
+    name = plain(run.facts.get("algorithm") or "?", WORD)
     return NAMES.get(name, name)
 
 
 def differing(runs: Sequence[Run]) -> list[str]:
     """Keys that tell the runs apart: not seeds, nor what follows them, nor what cannot change a result."""
     keys = list(dict.fromkeys(key for run in runs for key in run.config))
-    return [key for key in keys if _counts(key) and len({_text(run.config.get(key)) for run in runs}) > 1]
+    values = {key: {_text(run.config.get(key), sys.maxsize) for run in runs} for key in keys if _counts(key)}
+    return [key for key in values if len(values[key]) > 1]
 
 
 def _counts(key: str) -> bool:
@@ -50,7 +54,7 @@ def label(run: Run, keys: Sequence[str]) -> str:
         words.append(
             _text(run.config[key]) if last == "name" else f"{_word(group, last)} {_text(run.config[key])}"
         )
-    return ", ".join(words)
+    return plain(", ".join(words), WHOLE)
 
 
 def _implied(run: Run, key: str) -> bool:
@@ -69,11 +73,11 @@ def _word(group: str, last: str) -> str:
     return f"{group} {last}" if last in ("lr", "momentum", "every", "count", "batch_size", "epochs") else last
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, most: int = WORD) -> str:
     if isinstance(value, list):
-        return " > ".join(_text(entry) for entry in value)
+        return " > ".join(_text(entry, most) for entry in value)
     value = number(value)
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else plain(value, most)
 
 
 def labels(groups: Sequence[Sequence[Run]]) -> list[str]:

@@ -28,9 +28,9 @@ def read(path: Path) -> list[Row]:
     return rows
 
 
-def has_more(path: Path, own: list[Row]) -> bool:
+def has_more(path: Path, rows: list[Row]) -> bool:
     """Whether something follows the rows that could be read."""
-    return len(path.read_bytes().splitlines()) > len(own)
+    return len(path.read_bytes().splitlines()) > len(rows)
 
 
 def _is_row(row: Any, number: int) -> bool:
@@ -41,7 +41,7 @@ def _is_row(row: Any, number: int) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """A finite number; JSON's true is one to Python, and its Infinity and NaN are none that we write."""
+    """A finite number; Python counts true as one, and reads Infinity and NaN, which we never write."""
     return type(value) in (int, float) and -sys.float_info.max <= value <= sys.float_info.max
 
 

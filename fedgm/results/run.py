@@ -35,6 +35,7 @@ class Run:
     evaluations: list[Row] = field(repr=False)
     folder: Path | None = None  # None: it comes from an archive
     rows: list[Row] = field(default_factory=list[Row], repr=False)  # of every round, where asked for
+    is_sealed: bool = True  # False: of an older version, whose files do not show that they were changed
 
     @classmethod
     def missing(cls, seed: int) -> "Run":
@@ -43,7 +44,7 @@ class Run:
 
     @cached_property
     def key(self) -> Key:
-        """What a run is found by: its identity, computed from the stored configuration, and its seed."""
+        """What identifies a run: its identity, computed from the stored configuration, and its seed."""
         return identity_of_stored(self.config, self.facts), self.facts["seed"]
 
     @property
@@ -53,7 +54,7 @@ class Run:
 
     @property
     def status(self) -> Status:
-        """As in summary.json; a run that says `running` while nobody works on it was killed."""
+        """As in summary.json; a run that says `running` while no process works on it was killed."""
         return Status(self.facts["status"])
 
     @property
@@ -108,7 +109,7 @@ class Run:
 
     @property
     def classes(self) -> int | None:
-        """How many classes the data have; None where that is not known, or they have none."""
+        """How many classes the data have; None for data without classes or where the number is not stored."""
         stated = self.facts.get("classes") or self.config.get("data.source.classes")
         if type(stated) is int and stated > 1:
             return stated
@@ -213,7 +214,7 @@ def _reach(run: Run) -> tuple[bool, int]:
 
 
 def mean_steps(runs: Iterable[Run]) -> str:
-    """K as a caption says it: the least and the largest of the runs' means; nothing where none is known."""
+    """K as a caption says it: the least and the largest of the runs' means; empty where no run states it."""
     means = sorted(float(run.facts["local_steps"]) for run in runs if run.facts.get("local_steps"))
     ends = dict.fromkeys(f"{steps:.1f}" for steps in (means[:1] + means[-1:]))
     return f", K = {' to '.join(ends)} local steps on average" if means else ""

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fedgm.results.rows import is_number
-from fedgm.tasks.metric import scoreboard
 
 
 def _is_word(value: Any) -> bool:
@@ -23,6 +22,18 @@ def _are_words(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
 
 
+def _are_metrics(value: Any) -> bool:
+    """Entries with the fields of a Metric, each of its kind."""
+    kinds: dict[str, Callable[[Any], bool]] = dict.fromkeys(("name", "label", "unit", "better"), _is_word)
+    kinds["scale"] = is_number
+    return isinstance(value, list) and all(
+        isinstance(entry, dict)
+        and {"name", "label"} <= entry.keys() <= kinds.keys()
+        and all(kinds[key](entry[key]) for key in entry)
+        for entry in value
+    )
+
+
 def _are_stages(value: Any) -> bool:
     return isinstance(value, list) and all(_are_numbers(stage) and "rounds" in stage for stage in value)
 
@@ -30,29 +41,28 @@ def _are_stages(value: Any) -> bool:
 # Key -> what it holds where it is there and not null.
 KEYS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("status", "name", "algorithm", "schedule", "participation", "profile"), _is_word),
-    **dict.fromkeys(("model", "data", "task", "hash", "folder", "reason", "commit", "origin"), _is_word),
+    **dict.fromkeys(
+        ("model", "data", "task", "hash", "folder", "reason", "commit", "origin", "metric"), _is_word
+    ),
     **dict.fromkeys(("seed", "rounds", "rounds_done", "classes"), _is_count),
     **dict.fromkeys(("final", "best", "last10", "initial", "last"), _are_numbers),
     **dict.fromkeys(("gain", "seconds", "local_steps"), is_number),
     **dict.fromkeys(("versions", "digests", "contents"), _are_words),
     "fixed_seeds": lambda value: isinstance(value, list),
     "stages": _are_stages,
+    "metrics": _are_metrics,
 }
-# Without these a command cannot show or continue its own run.
+# Without these a command can neither show nor continue its run.
 NEEDED = ("status", "name", "algorithm", "seed", "rounds", "rounds_done", "seconds")
 
 
-def is_own(found: dict[str, Any]) -> bool:
-    """Whether a summary has what every command writes, whatever became of its run."""
-    return all(found.get(key) is not None for key in NEEDED) and {"final", "best", "last10"} <= set(found)
+def is_complete(content: dict[str, Any]) -> bool:
+    """Whether a summary has everything that the command of a run writes, however the run ended."""
+    return all(content.get(key) is not None for key in NEEDED) and {"final", "best", "last10"} <= set(content)
 
 
-def is_summary(found: dict[str, Any]) -> bool:
-    """Whether every known key holds what was written there."""
-    if not all(found.get(key) is None or holds(found[key]) for key, holds in KEYS.items()):
+def is_summary(content: dict[str, Any]) -> bool:
+    """Whether every key that readers use holds a value of the right kind."""
+    if (content.get("metrics") is None) != (content.get("metric") is None):
         return False
-    try:
-        scoreboard(found)
-    except (TypeError, KeyError, AttributeError, ValueError):
-        return False
-    return True
+    return all(content.get(key) is None or holds(content[key]) for key, holds in KEYS.items())

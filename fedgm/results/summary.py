@@ -1,14 +1,17 @@
 """summary.json as readers see it: what a run was, how it ended, and whether its results are still whole."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from fedgm.errors import FedGMError
-from fedgm.files import digest, read_json
-from fedgm.results import rows, shape
+from fedgm.files import read_json
+from fedgm.results import shape
+from fedgm.results.rows import Row, summarise
+from fedgm.results.rows import read as read_rows
+from fedgm.seals import CONFIG, SUMMARY, changed, is_as_written
 from fedgm.tasks.metric import scoreboard
 
 
@@ -21,45 +24,54 @@ class Status(StrEnum):
     DIVERGED = "diverged"
     FAILED = "failed"
     STOPPED = "stopped"
-    KILLED = "killed"  # it says `running`, and no process works on it
-    DAMAGED = "damaged"  # it is done, and its files are not those that it wrote
-    MISSING = "missing"  # planned, and not there
+    KILLED = "killed"  # its summary says `running`, but no process works on it
+    DAMAGED = "damaged"  # it is done, but its files are not those that it wrote
+    MISSING = "missing"  # planned, but not there
 
 
 STATUSES = frozenset(map(str, Status))  # what a summary may say
 DONE = (Status.FINISHED, Status.DIVERGED)  # nothing is left to run
-WELL = (*DONE, Status.PAUSED)  # ends that nobody has to look after: their scores count
+WELL = (*DONE, Status.PAUSED)  # ends that need no attention: their scores count
 RESULTS = ("metrics.jsonl", "model.safetensors")  # without which a run is not done
 
 
 def read(folder: Path) -> dict[str, Any]:
     """The summary, or nothing where there is none, or a damaged one."""
-    found = read_json(folder / "summary.json") or {}
-    return found if shape.is_summary(found) else {}
+    content = read_json(folder / "summary.json") or {}
+    return content if shape.is_summary(content) else {}
 
 
-def own(folder: Path) -> dict[str, Any]:
-    """The summary as the command of the run needs it; nothing where it lacks a key."""
-    found = read(folder)
-    return found if shape.is_own(found) else {}
+def complete(folder: Path) -> dict[str, Any]:
+    """The summary with every key that the command of the run needs; else nothing.
+
+    Nothing where it was changed, either, unless it says that the run is done: then the command is refused.
+    """
+    content = read(folder)
+    usable = is_as_written(content, SUMMARY) or content.get("status") in DONE
+    return content if usable and shape.is_complete(content) else {}
 
 
 def is_damaged(folder: Path) -> bool:
     """Whether there is a summary that the command of the run cannot use."""
-    return (folder / "summary.json").exists() and not own(folder)
+    return (folder / "summary.json").exists() and not complete(folder)
 
 
-def digests(folder: Path, names: Sequence[str] = RESULTS) -> dict[str, str]:
-    """Checksums of a run's results, as far as they are there."""
-    paths = [folder / name for name in names]
-    return {path.name: digest(path.read_bytes()) for path in paths if path.is_file()}
+def covered(status: str) -> tuple[str, ...]:
+    """The files whose checksums a summary holds: while a run is running, rows are added to the others."""
+    if status == Status.RUNNING:
+        return (CONFIG,)
+    return (CONFIG, *RESULTS) if status in DONE else (CONFIG, RESULTS[0])
 
 
 def require_whole(folder: Path, done: dict[str, Any]) -> None:
-    """A run that is done has its results: else it is refused, because only the user knows where they went."""
-    now, own = digests(folder), rows.read(folder / "metrics.jsonl")
-    lost = [name for name in RESULTS if name not in now] or _changed(done, now, own)
-    if not lost and not agrees(done, own):
+    """Refuse a run that is done but lacks its results: only the user knows where they went."""
+    rows = read_rows(folder / RESULTS[0])
+    lost = [name for name in RESULTS if not (folder / name).is_file()] or _changed(
+        folder, done, RESULTS, rows
+    )
+    if not is_as_written(done, SUMMARY):
+        lost = ["summary.json (changed)"]
+    if not lost and not agrees(done, rows):
         lost = ["summary.json (changed: its results are not those of the rows)"]
     if lost:
         raise FedGMError(
@@ -69,37 +81,36 @@ def require_whole(folder: Path, done: dict[str, Any]) -> None:
         )
 
 
-def is_whole(folder: Path, done: dict[str, Any], own: list[rows.Row]) -> bool:
-    """The same for readers of many runs: of a model they only see whether it is there."""
-    known = done.get("digests") or {}
-    gone = [name for name in known if not (folder / name).is_file()]
-    return not gone and not _changed(done, digests(folder, RESULTS[:1]), own)
+def is_whole(folder: Path, facts: dict[str, Any], rows: list[Row]) -> bool:
+    """Whether the files of a folder fit each other, for readers of many runs: a model need only be there."""
+    gone = [name for name in facts.get("digests") or {} if not (folder / name).is_file()]
+    small = (CONFIG, RESULTS[0])
+    return is_as_written(facts, SUMMARY) and not gone and not _changed(folder, facts, small, rows)
 
 
-def agrees(known: dict[str, Any], own: list[rows.Row]) -> bool:
+def agrees(stored: dict[str, Any], rows: list[Row]) -> bool:
     """Whether a summary says what its rows say; a sum may differ in its last bit between versions."""
     try:
-        found = rows.summarise(own, scoreboard(known))
-    except (KeyError, StopIteration):  # a metric that the rows, or the summary itself, do not have
+        computed = summarise(rows, scoreboard(stored))
+    except KeyError:  # a metric that the rows do not have
         return False
-    return all(_agree(found[key], known.get(key)) for key in ("final", "best", "last10"))
+    return all(_agree(computed[key], stored.get(key)) for key in ("final", "best", "last10"))
 
 
-def _agree(ours: dict[str, Any] | None, theirs: Any) -> bool:
+def _agree(computed: dict[str, Any] | None, stored: Any) -> bool:
     """Whether two entries of a summary have the same keys and numbers."""
-    if ours is None or not isinstance(theirs, dict) or ours.keys() != theirs.keys():
-        return ours == theirs
-    pairs = [(ours[key], theirs[key]) for key in ours]
+    if computed is None or not isinstance(stored, dict) or computed.keys() != stored.keys():
+        return computed == stored
+    pairs = [(computed[key], stored[key]) for key in computed]
     return all(a == b or (None not in (a, b) and math.isclose(a, b, rel_tol=1e-12)) for a, b in pairs)
 
 
-def _changed(done: dict[str, Any], now: dict[str, str], own: list[rows.Row]) -> list[str]:
-    """Results that are there, but not as the run has written them; older versions kept no checksums."""
-    known = done.get("digests") or {}
-    if changed := [f"{name} (changed)" for name in now if known.get(name, now[name]) != now[name]]:
-        return changed
-    whole = done.get("rounds_done") in (None, len(own))
-    return [] if whole else [f"metrics.jsonl (changed: it has {len(own)} rows)"]
+def _changed(folder: Path, facts: dict[str, Any], files: Iterable[str], rows: list[Row]) -> list[str]:
+    """Files that are there, but not as the run has written them; older versions kept no checksums."""
+    if unlike := [f"{name} (changed)" for name in changed(folder, facts, files)]:
+        return unlike
+    whole = facts["status"] not in DONE or facts.get("rounds_done") in (None, len(rows))
+    return [] if whole else [f"metrics.jsonl (changed: it has {len(rows)} rows)"]
 
 
 def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fedgm.plain import plain
 from fedgm.results.summary import Status
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
     from fedgm.results.run import Run
+    from fedgm.screen import Screen
 
+UNSEALED, OLDER = "*", "of an older version: changes to its files do not show"
+PATH = 4096  # characters of a path: it is there to be copied
 PRUNED = (Status.FAILED, Status.KILLED, Status.STOPPED)  # paused and diverged runs are results
 
 
@@ -41,11 +44,16 @@ def of_runs(runs: "Sequence[Run]") -> "Table":
             (shown(run, metric, run.score(metric)), shown(run, metric, run.final(metric))) if metric else ()
         )
         rounds = f"{facts['rounds_done']}/{facts['rounds']}"
-        cells = (str(facts["name"]), labels.label(run, keys), str(facts["seed"]), run.status, rounds, *scores)
-        made.add_row(*cells, _bytes(sizes[run.key]))
-    if metric:
-        made.caption = f"{metric}: mean of the last 10 evaluations, and the last"
+        name, words = plain(facts["name"], 60), labels.label(run, keys)
+        made.add_row(name, words, str(facts["seed"]), _status(run), rounds, *scores, _bytes(sizes[run.key]))
+    notes = [f"{plain(metric)}: mean of the last 10 evaluations, and the last"] if metric else []
+    notes += [f"{UNSEALED} {OLDER}"] if not all(run.is_sealed for run in runs) else []
+    made.caption = "; ".join(notes) or None
     return made
+
+
+def _status(run: "Run") -> str:
+    return run.status if run.is_sealed else f"{run.status} {UNSEALED}"
 
 
 def size(folder: Path | None) -> int:
@@ -63,15 +71,15 @@ def _bytes(count: int) -> str:
 
 
 def prune(runs: "Sequence[Run]") -> None:
-    """Delete folders of runs that ended badly and that nobody works on, after a yes."""
+    """Delete, after a confirmation, folders of runs that ended badly and that no process works on."""
     from fedgm.lock import is_alive
 
     chosen = [run for run in runs if run.folder and run.status in PRUNED and not is_alive(run.folder)]
     if not chosen:
-        click.echo("nothing to prune: only runs that failed, were killed or stopped are")
+        click.echo("nothing to prune: it deletes only runs that failed, were killed or stopped")
         return
     for run in chosen:
-        click.echo(f"  {run.status:9} {run.folder}")
+        click.echo(f"  {run.status:9} {plain(run.folder, PATH)}")
     if not click.confirm(f"delete these {len(chosen)} runs?", default=False):
         click.echo("nothing deleted")
         return
@@ -83,31 +91,33 @@ def prune(runs: "Sequence[Run]") -> None:
     click.echo(f"{len(chosen)} runs deleted")
 
 
-def show(run: "Run", console: "Console") -> None:
+def show(run: "Run", console: "Screen") -> None:
     """Print one run in full."""
     from rich.table import Table
+    from rich.text import Text
 
     from fedgm.results import labels
     from fedgm.results.choose import metrics, shown
 
     facts = run.facts
     rounds = f"{facts['rounds_done']} of {facts['rounds']} rounds, {facts.get('seconds') or 0:.0f} s"
-    reason = f": {facts['reason']}" if facts.get("reason") else ""
+    reason = f": {plain(facts['reason'], 1000)}" if facts.get("reason") else ""
     keys = [*labels.RATES, "schedule.name", "participation.name", "client.name"]
-    console.print(
-        f"[bold]{facts['name']}[/]: {labels.label(run, keys)}, seed {facts['seed']}", highlight=False
-    )
-    console.print(f"{run.status}{reason} after {rounds}; commit {facts.get('commit')}", highlight=False)
+    name = Text(plain(facts["name"]), "bold")
+    console.print(Text.assemble(name, f": {labels.label(run, keys)}, seed {facts['seed']}"))
+    console.print(f"{run.status}{reason} after {rounds}; commit {plain(facts.get('commit'))}")
+    if not run.is_sealed:
+        console.print(f"{UNSEALED} {OLDER}")
     numbers = Table(header_style="bold")
     for name in ("metric", "start", "final", "mean of last 10"):
         numbers.add_column(name, justify="left" if name == "metric" else "right")
     for metric in metrics([run]):
         values = ((facts.get("initial") or {}).get(metric), run.final(metric), run.score(metric))
-        numbers.add_row(metric, *(shown(run, metric, value) for value in values))
+        numbers.add_row(plain(metric), *(shown(run, metric, value) for value in values))
     console.print(numbers)
     config = Table.grid(padding=(0, 2, 0, 0))
     for key, value in run.config.items():
-        config.add_row(key, str(value))
-    console.print(config, highlight=False)
+        config.add_row(plain(key), plain(value, 1000))
+    console.print(config)
     for path in sorted(run.folder.iterdir()) if run.folder else ():
-        console.print(f"  {path}", highlight=False, soft_wrap=True)
+        console.say(f"  {plain(path, PATH)}")

@@ -12,8 +12,9 @@ from fedgm.client.rules import State
 from fedgm.client.store import ClientStore
 from fedgm.client.weights import FlatWeights, Snapshot
 from fedgm.federated.loop import FederatedLoop, rounds_done
-from fedgm.files import make_folder, read_sealed, sealed, write_atomically
+from fedgm.files import make_folder, write_atomically
 from fedgm.lightning import Checkpoint, TorchCheckpointIO, pl
+from fedgm.seals import UNNAMED, read_sealed, sealed
 
 SHARED = "shared."  # before the names of a client rule's vectors in the files of past models
 
@@ -21,8 +22,8 @@ SHARED = "shared."  # before the names of a client rule's vectors in the files o
 class AtomicCheckpointIO(TorchCheckpointIO):
     """Writes beside the target and replaces it; never unpickles more than tensors and plain containers."""
 
-    def __init__(self, sync: bool = False) -> None:
-        self.sync = sync
+    def __init__(self, sync: bool = False, run: str = UNNAMED) -> None:
+        self.sync, self.run = sync, run
 
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None
@@ -32,11 +33,11 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         make_folder(target.parent, self.sync)
         content = io.BytesIO()
         torch.save(checkpoint, content)  # to memory: of a full disk torch makes an obscure RuntimeError
-        write_atomically(target, sealed(content.getbuffer(), target.name), self.sync)
+        write_atomically(target, sealed(content.getbuffer(), target.name, self.run), self.sync)
 
     def load_checkpoint(self, path: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Tensors and plain containers only."""
-        return read_checkpoint(Path(path))
+        return read_checkpoint(Path(path), self.run)
 
 
 class RoundCheckpoint(Checkpoint):
@@ -47,10 +48,10 @@ class RoundCheckpoint(Checkpoint):
 
     def __init__(
         self, folder: Path, every: int, keep: int, rounds: int, store: ClientStore | None = None,
-        sync: bool = False,
+        sync: bool = False, run: str = UNNAMED,
     ) -> None:  # fmt: skip
         self.folder, self.every, self.keep, self.rounds = folder, every, keep, rounds
-        self.store, self.sync = store, sync
+        self.store, self.sync, self.run = store, sync, run  # the run's name in its seals
         self.states: dict[int, int] = {}  # client -> the last round after which it kept a state
         self._saved: list[Path] | None = None  # newest first; None: not looked for yet
 
@@ -66,7 +67,7 @@ class RoundCheckpoint(Checkpoint):
         if not isinstance(loop, FederatedLoop) or loop.history.length == 1:
             return
         for path in past_models(self.folder, t, loop.history.length):
-            loop.history.push(*read_model(path))
+            loop.history.push(*read_model(path, self.run))
         self._keep_model(trainer, FlatWeights(pl_module).read(), loop.shared, t)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -87,8 +88,8 @@ class RoundCheckpoint(Checkpoint):
 
     def _remove_old(self, path: Path) -> None:
         """Keep the newest; ``path`` was just written. The folder is listed once: it is this run's alone."""
-        known = checkpoints(self.folder) if self._saved is None else [path, *self._saved]
-        newest = sorted(set(known), key=round_of, reverse=True)
+        saved = checkpoints(self.folder) if self._saved is None else [path, *self._saved]
+        newest = sorted(set(saved), key=round_of, reverse=True)
         for old in newest[self.keep :]:
             old.unlink(missing_ok=True)
         self._saved = newest[: self.keep]
@@ -99,7 +100,7 @@ class RoundCheckpoint(Checkpoint):
             make_folder(self.folder, self.sync)
             named = {f"{SHARED}{name}": value.contiguous() for name, value in shared.items()}
             path = _model_file(self.folder, t)
-            write_atomically(path, sealed(save(model._asdict() | named), path.name), self.sync)
+            write_atomically(path, sealed(save(model._asdict() | named), path.name, self.run), self.sync)
 
 
 def past_models(folder: Path, t: int, history: int) -> list[Path]:
@@ -111,23 +112,23 @@ def _model_file(folder: Path, t: int) -> Path:
     return folder / f"model-{t:06d}.safetensors"
 
 
-def read_model(path: Path) -> tuple[Snapshot, State]:
-    """A past model, verified."""
-    stored = load(read_sealed(path, path.name))
+def read_model(path: Path, run: str) -> tuple[Snapshot, State]:
+    """A past model of a run, verified."""
+    stored = load(read_sealed(path, path.name, run))
     shared = {name.removeprefix(SHARED): stored.pop(name) for name in list(stored) if name.startswith(SHARED)}
     return Snapshot(**stored), shared
 
 
-def read_checkpoint(path: Path) -> dict[str, Any]:
-    """A checkpoint, verified; tensors and plain containers only."""
-    content = io.BytesIO(read_sealed(path, path.name))
+def read_checkpoint(path: Path, run: str) -> dict[str, Any]:
+    """A checkpoint of a run, verified; tensors and plain containers only."""
+    content = io.BytesIO(read_sealed(path, path.name, run))
     return torch.load(content, map_location="cpu", weights_only=True)
 
 
 def checkpoints(folder: Path) -> list[Path]:
     """All of a run, newest first."""
-    found = [path for path in folder.glob("round-*.ckpt") if path.stem.removeprefix("round-").isdecimal()]
-    return sorted(found, key=round_of, reverse=True)
+    paths = [path for path in folder.glob("round-*.ckpt") if path.stem.removeprefix("round-").isdecimal()]
+    return sorted(paths, key=round_of, reverse=True)
 
 
 def round_of(path: Path) -> int:

@@ -19,6 +19,7 @@ from fedgm.data.federation import Federation
 from fedgm.errors import FedGMError, RefusedError
 from fedgm.running.parts import build_parts, load_clients
 from fedgm.running.trainer import build_module
+from fedgm.seals import require_as_written
 from fedgm.server.rule import SeesNorms
 from fedgm.theory import (
     Estimate,
@@ -99,7 +100,7 @@ def reports(
 
 
 def _corollary(problem: Problem, setting: Setting, variant: Variant) -> Report:
-    """The corollary with the sigma_g that its proof needs, that of the most different client, if known."""
+    """The corollary with the sigma_g that its proof needs, of the most different client, where measured."""
     if problem.sigma_max is not None and problem.sigma_max > problem.sigma_g:
         note = f"sigma_g is that of the client that differs most, {problem.sigma_max:.3g}."
         problem = replace(problem, sigma_g=problem.sigma_max)
@@ -126,6 +127,7 @@ def estimate_run(
     if not isinstance(federation, Federation):
         raise RefusedError(f"--estimate {folder}: data={config.data.name} has no images. Allowed: image data")
     module = build_module(config, federation.facts)
+    require_as_written(folder, "model.safetensors", "the run's command with rerun=true")
     try:
         module.load_state_dict(load_file(folder / "model.safetensors"))
     except (OSError, SafetensorError, RuntimeError) as error:
@@ -137,13 +139,13 @@ def estimate_run(
     size, layout = config.local.batch_size, bool(config.model["channels_last"])
 
     def batches(client: int) -> Iterator[tuple[Tensor, Tensor]]:
-        own = federation.partition.indices(client)
-        for start in range(0, len(own) - size + 1, size):
-            yield federation.images.batch(own[start : start + size], train=False, channels_last=layout)
+        samples = federation.partition.indices(client)
+        for start in range(0, len(samples) - size + 1, size):
+            yield federation.images.batch(samples[start : start + size], train=False, channels_last=layout)
 
     chosen = [c for c in range(federation.count) if federation.size(c) >= 2 * size][:clients]
     if len(chosen) < 2:
         raise RefusedError(f"local.batch_size={size}: fewer than two clients have two batches. Try less")
     with _one_thread():
-        found = measure(module, cross_entropy, [batches(c) for c in chosen], seed=config.seed, tell=tell)
-    return found, len(chosen)
+        estimate = measure(module, cross_entropy, [batches(c) for c in chosen], seed=config.seed, tell=tell)
+    return estimate, len(chosen)

@@ -9,9 +9,10 @@ from typing import Any
 
 from fedgm.config import RunConfig
 from fedgm.config.winners import origin
-from fedgm.files import write_json
 from fedgm.results import rows
+from fedgm.results.summary import covered
 from fedgm.running.parts import Parts
+from fedgm.seals import SUMMARY, checksums, write_json
 from fedgm.tasks.metric import scoreboard
 
 PACKAGES = ("fedgm", "torch", "pytorch-lightning", "hydra-core", "wandb", "numpy")
@@ -52,24 +53,24 @@ def of_data(given: Mapping[str, Any]) -> dict[str, Any]:
 def write(
     folder: Path, static: dict[str, Any], status: str, sync: bool = False, **more: Any
 ) -> dict[str, Any]:
-    """Write the summary with what the rows say by now, and return it."""
-    own = rows.read(folder / "metrics.jsonl")
-    summary = {**static, "status": status, **rows.summarise(own, scoreboard(static)), **more}
-    write_json(folder / "summary.json", summary, sync)
-    return summary
+    """Write the summary with what the rows say by now and the checksums of what it covers; return it."""
+    stored = rows.read(folder / "metrics.jsonl")
+    summary = {**static, "status": status, **rows.summarise(stored, scoreboard(static)), **more}
+    summary["digests"] = checksums(folder, covered(status))
+    return write_json(folder / SUMMARY, summary, sync)
 
 
 def versions() -> dict[str, str]:
     """Versions of what a result depends on; the instruction set too: AVX2 and AVX512 round differently."""
     import torch  # readers of summaries do without it
 
-    found = {"python": platform.python_version(), "cpu": torch.backends.cpu.get_cpu_capability()}
+    installed = {"python": platform.python_version(), "cpu": torch.backends.cpu.get_cpu_capability()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "source"
-    return found
+            installed[package] = "source"
+    return installed
 
 
 def commit() -> str | None:

@@ -56,12 +56,12 @@ def _require_fednova(config: RunConfig) -> None:
         return
     name = config.local.optimizer
     options = config.local.optimizers[name]
-    known = options["_target_"] == "torch.optim.SGD" and not (
+    has_formula = options["_target_"] == "torch.optim.SGD" and not (
         options.get("nesterov") or options.get("dampening")
     )
-    allowed = "sgd, with momentum and client=fedprox at most: FedNova's a_i is not known for another"
+    allowed = "sgd, with momentum and client=fedprox at most: FedNova gives no a_i for others"
     hint = "local.optimizer=sgd, or participation.normalize=none"
-    require(known, "local.optimizer", name, allowed, hint)
+    require(has_formula, "local.optimizer", name, allowed, hint)
     fresh = config.local.state == "reset" or not options.get("momentum")
     allowed = "reset: FedNova's a_i is that of a momentum which starts at zero"
     require(fresh, "local.state", config.local.state, allowed, "local.state=reset")

@@ -11,9 +11,10 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from fedgm.config.identity import NOT_IDENTITY, identity, identity_of_stored, number
 from fedgm.errors import FedGMError
-from fedgm.files import beside, make_folder
+from fedgm.files import beside, make_folder, write_atomically
 from fedgm.results import summary
 from fedgm.results.find import configuration
+from fedgm.seals import CONFIG, KEY, SUMMARY, changed, checksums, write_json
 
 LABEL_LENGTH = 60
 # Words that a folder's name leaves out: said by the folders around it, or without effect on the result.
@@ -67,6 +68,39 @@ def _begun_by_older_versions(home: Path, stamp: int) -> dict[tuple[str, int], Pa
 def stored_hash(folder: Path, facts: dict[str, Any]) -> str:
     """The hash of the run in a folder, by today's rules: a summary with ``fixed_seeds`` has it already."""
     return facts["hash"] if "fixed_seeds" in facts else identity_of_stored(configuration(folder), facts)
+
+
+def require_run(folder: Path, before: dict[str, Any], hash: str, seed: int) -> None:
+    """Refuse a folder that holds another run, copied or moved to this one's place."""
+    if "hash" in before and stored_hash(folder, before) != hash:
+        what = "another configuration"
+    elif before.get("seed", seed) != seed:
+        what = f"seed {before['seed']}"
+    else:
+        return
+    raise FedGMError(
+        f"{folder} holds {what}, as a copy of another run's folder does. Move it away, "
+        "or type rerun=true to empty it and run this one"
+    )
+
+
+def write_config(folder: Path, cfg: DictConfig, sync: bool) -> None:
+    """The configuration as the run has it, with every value filled in."""
+    write_atomically(folder / CONFIG, OmegaConf.to_yaml(cfg, resolve=True), sync)
+
+
+def has_config(folder: Path, before: dict[str, Any]) -> bool:
+    """Whether config.yaml is there as it was written, as far as the summary says how."""
+    return bool(configuration(folder)) and not changed(folder, before, [CONFIG])
+
+
+def restore_config(folder: Path, cfg: DictConfig, before: dict[str, Any], sync: bool) -> dict[str, Any]:
+    """Write config.yaml again; returns the summary that covers it."""
+    write_config(folder, cfg, sync)
+    if KEY not in before:  # an older version's: a seal would say more than is known
+        return before
+    digests = {**(before.get("digests") or {}), **checksums(folder, [CONFIG])}
+    return write_json(folder / SUMMARY, {**before, "digests": digests}, sync)
 
 
 def create(folder: Path, sync: bool = False) -> None:

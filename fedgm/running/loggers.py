@@ -4,7 +4,7 @@ import inspect
 import re
 import shutil
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fedgm.clock import wall
 from fedgm.config import RunConfig, TrackConfig
-from fedgm.config.parts import build, target_of
+from fedgm.config.parts import build, check_part, target_of
 from fedgm.errors import ClashError, require
 from fedgm.federated.events import StageEnd
 from fedgm.lightning import Logger, rank_zero_only
@@ -79,19 +79,24 @@ class WandbLogger(Logger):
             self._record.finish(summary, failed)
 
 
-def build_loggers(track: TrackConfig, folder: Path) -> list[Logger]:
-    """The loggers of ``track.loggers``, each with a folder of its own; nothing is opened yet."""
-    for name in track.loggers:  # its folder is emptied: it must be its own
+def check_loggers(track: TrackConfig) -> None:
+    """Refuse a logger whose name or values are wrong, before anything is written."""
+    for name, node in track.loggers.items():  # its folder is emptied: it must be its own
         plain = re.fullmatch(r"[A-Za-z_][\w-]*", name) and name not in TAKEN
         allowed = f"a plain word other than {', '.join(TAKEN)}"
         require(bool(plain), "track.loggers", name, allowed, "track.loggers.mine")
-    return [_build(name, node, folder / name) for name, node in track.loggers.items()]
+        key = f"track.loggers.{name}"
+        check_part(node, key, given=set(_place(node, key, Path())))
 
 
-def empty_folders(track: TrackConfig, folder: Path) -> None:
-    """Before loggers are opened: all stored rows are replayed into them."""
+def build_loggers(track: TrackConfig, folder: Path) -> list[Logger]:
+    """The loggers of ``track.loggers``, each with an empty folder: all stored rows are replayed into it.
+
+    It is emptied first: some loggers write there as soon as they are built.
+    """
     for name in track.loggers:
         shutil.rmtree(folder / name, ignore_errors=True)
+    return [_build(name, node, folder / name) for name, node in track.loggers.items()]
 
 
 def _build(name: str, node: Mapping[str, Any], home: Path) -> Logger:
@@ -110,14 +115,13 @@ def _place(node: Mapping[str, Any], key: str, home: Path) -> dict[str, str]:
 
 
 def round_log(
-    config: RunConfig, cfg: DictConfig, folder: Path, mark: str, loggers: Sequence[Logger]
+    config: RunConfig, cfg: DictConfig, folder: Path, mark: str, loggers: Callable[[], list[Logger]]
 ) -> RoundLog:
     """The record of a run, with W&B first among its loggers."""
     values: Any = OmegaConf.to_container(cfg, resolve=True)
     again = f"-{int(wall())}" if config.rerun else ""  # W&B keeps the run that is done again under its id
     run_id = f"{mark[:16]}-{config.seed}{again}"
-    empty_folders(config.track, folder)
-    every = list(loggers)
+    every = loggers()
     if resolve_mode(config.track.mode) != "disabled":
         every.insert(0, WandbLogger(lambda: WandbRecord(config.track, folder, run_id, values)))
     return RoundLog(folder / "metrics.jsonl", every, values, config.checkpoint.sync)

@@ -6,7 +6,6 @@ import sys
 import traceback
 from argparse import ArgumentError
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import hydra
@@ -18,23 +17,25 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fedgm import config
 from fedgm.config.refusals import ERRORS
-from fedgm.errors import FedGMError, RefusedError, RunLockedError
+from fedgm.errors import FedGMError, RefusedError, RunLockedError, near
+from fedgm.plain import message
 
 FULL = "HYDRA_FULL_ERROR"  # set by a user: Hydra's own traceback
+_begun: list[bool] = []  # whether Hydra has taken the words: what is raised after that is not about them
 
 
 def task(cfg: DictConfig) -> dict[str, Any]:
     """One job. Alone it ends the process with a message; in a multirun it reports and lets others run."""
+    _begun.append(True)
     hydra_config = HydraConfig.get()
     alone = hydra_config.mode != RunMode.MULTIRUN
-    from rich.console import Console
-
     from fedgm.running.start import execute
+    from fedgm.screen import Screen
 
     try:
-        result = execute(cfg, list(hydra_config.overrides.task), Console(), alone)
+        result = execute(cfg, list(hydra_config.overrides.task), Screen(), alone)
     except FedGMError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {message(error)}", file=sys.stderr)
         if alone:
             raise SystemExit(error.exit_code) from None
         return {"status": _end(error), "reason": str(error)}
@@ -68,47 +69,38 @@ def _end(error: FedGMError) -> str:
 
 
 def main() -> None:
-    """Compose with Hydra and run; what Hydra refuses is told as we tell it, with exit code 2."""
+    """Compose with Hydra and run; what Hydra refuses is reported in our words, with exit code 2."""
     try:
         require_options(sys.argv[1:])
     except RefusedError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {message(error)}", file=sys.stderr)
         raise SystemExit(error.exit_code) from None
     config.register()
     before = os.environ.get(FULL)
     os.environ[FULL] = "1"  # Hydra raises instead of printing
+    _begun.clear()
     try:
         hydra.main(version_base="1.3", config_path=str(config.conf_dir()), config_name="config")(task)()
     except KeyboardInterrupt:  # between two jobs, or while the result is drawn
         raise SystemExit(130) from None
     except ERRORS as error:
         words = [word for word in sys.argv[1:] if not word.startswith("-")]
-        if before == "1" or not _is_refusal(error):
+        if before == "1" or (_begun and not isinstance(error, HydraException | OmegaConfBaseException)):
             raise
-        print(f"error: {config.refusal(error, words)}", file=sys.stderr)
+        print(f"error: {message(config.refusal(error, words))}", file=sys.stderr)
         raise SystemExit(2) from None
     finally:  # processes that this one starts later decide for themselves
         del os.environ[FULL]
         os.environ |= {} if before is None else {FULL: before}
 
 
-def _is_refusal(error: Exception) -> bool:
-    """Whether Hydra found fault with the words: others may be anybody's, so they must come from Hydra."""
-    if isinstance(error, HydraException | OmegaConfBaseException):
-        return True
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    return last is not None and str(last.tb_frame.f_globals.get("__name__", "")).startswith("hydra.")
-
-
 def require_options(words: Sequence[str]) -> None:
-    """Refuse an option that Hydra does not have, and name the near one."""
+    """Refuse an option that Hydra does not have, and name the closest one."""
     from hydra._internal.utils import get_args_parser
 
     parser = get_args_parser()
     parser.exit_on_error = False
-    known = re.findall(r"--[a-z-]+", parser.format_usage())
+    options = re.findall(r"--[a-z-]+", parser.format_usage())
     try:
         unknown = parser.parse_known_args(list(words))[1]
     except ArgumentError as error:
@@ -116,6 +108,6 @@ def require_options(words: Sequence[str]) -> None:
     for word in unknown:
         name = word.partition("=")[0]
         if not name.startswith("-"):
-            raise RefusedError(f"{word}: expected all key=value words side by side. Try options behind them")
-        meant = get_close_matches(name, known, n=1) or ["--hydra-help, which lists all options"]
-        raise RefusedError(f"{name}: expected one of {', '.join(known)}. Try {meant[0]}")
+            raise RefusedError(f"{word}: expected all key=value words side by side. Put options after them")
+        hint = near(name, options) or "--hydra-help, which lists all options"
+        raise RefusedError(f"{name}: expected one of {', '.join(options)}. Try {hint}")

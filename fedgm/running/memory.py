@@ -1,4 +1,4 @@
-"""Memory that stays with the process: else glibc gives large blocks back after every step.
+"""Memory that stays with the process: otherwise glibc gives large blocks back after every step.
 
 A training step allocates and frees the same few blocks of some hundred kilobytes. glibc maps each from the
 kernel and unmaps it, so that every step pays for thousands of page faults. Kept in the heap, the blocks are

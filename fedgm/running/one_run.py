@@ -6,8 +6,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-from rich.console import Console
+from omegaconf import DictConfig
 
 from fedgm.client.store import ClientStore, require_room
 from fedgm.client.weights import FlatWeights
@@ -24,13 +23,16 @@ from fedgm.lightning import pl
 from fedgm.lock import locked
 from fedgm.results import rows, summary
 from fedgm.running import checkpoint, facts, fallback, memory, terminal
-from fedgm.running.folder import create, empty, stored_hash
+from fedgm.running.folder import create, empty, has_config, require_run, restore_config, write_config
 from fedgm.running.loggers import round_log
+from fedgm.running.model import storable
 from fedgm.running.parts import Parts
 from fedgm.running.progress import RoundProgress
 from fedgm.running.roundlog import RoundLog
 from fedgm.running.trainer import PauseAfter, build_module, build_trainer, fit, worker_count
 from fedgm.running.wandb_run import in_sweep_agent, resolve_mode
+from fedgm.screen import Screen
+from fedgm.seals import name_of
 from fedgm.tasks import TaskModule
 
 
@@ -51,13 +53,14 @@ class OneRun:
     """A run and everything that is needed to finish it."""
 
     def __init__(
-        self, config: RunConfig, cfg: DictConfig, parts: Parts, folder: Path, mark: str, console: Console,
+        self, config: RunConfig, cfg: DictConfig, parts: Parts, folder: Path, mark: str, console: Screen,
         alone: bool, callbacks: Sequence[pl.Callback] = (),
     ) -> None:  # fmt: skip
         self.config, self.cfg, self.parts, self.folder, self.console = config, cfg, parts, folder, console
         self.alone, self.callbacks = alone, callbacks  # besides those of the configuration
         resolve_mode(config.track.mode)
         self.static = facts.facts_of(config, parts, folder, mark) | beside_config(cfg)
+        self.name = name_of(mark, config.seed)  # in the seals of its files
         self.last = min(config.stop_after or config.rounds, config.rounds)
 
     def result(self) -> RunResult:
@@ -76,7 +79,7 @@ class OneRun:
 
     def _follow(self, others: World) -> RunResult:
         """What the other processes do: they train where the first one says so, and write nothing."""
-        self.console = Console(quiet=True)
+        self.console = Screen(quiet=True)
         word = others.hear()
         if "train" in word:
             self.log = RoundLog(self.folder / "metrics.jsonl", [], {})
@@ -90,7 +93,7 @@ class OneRun:
 
     def _lead(self) -> RunResult:
         """Find out whether there is something to do, and do it."""
-        config, folder, mark = self.config, self.folder, self.static["hash"]
+        config, folder = self.config, self.folder
         create(folder, config.checkpoint.sync)
         with locked(folder):
             if config.rerun:
@@ -99,26 +102,32 @@ class OneRun:
                 self._warn(
                     "summary.json is damaged: the run is continued from its checkpoints, or begun again"
                 )
-            before = summary.own(folder)
-            if "hash" in before and stored_hash(folder, before) != mark:
-                raise FedGMError(
-                    f"{folder} holds another run whose hash begins alike. Try another output_dir"
-                )
-            if before.get("status") in summary.DONE:
+            before = summary.complete(folder)
+            if is_done := before.get("status") in summary.DONE:
                 summary.require_whole(folder, before)
-                return self._skip(before)
-            if fallback.is_paused_at(folder, before, config.stop_after or inf):
+            require_run(folder, before, self.static["hash"], config.seed)
+            if is_done:
+                return self._skip(self._with_config(before))
+            if fallback.is_paused_at(folder, self.name, before, config.stop_after or inf):
+                before = self._with_config(before)
                 terminal.closing(self.console, before, folder)
                 return RunResult(folder, before)
             return self._run(before)
 
+    def _with_config(self, before: dict[str, Any]) -> dict[str, Any]:
+        """The summary, with a config.yaml that it covers."""
+        if has_config(self.folder, before):
+            return before
+        self._warn("config.yaml was changed or is gone: it is written again")
+        return restore_config(self.folder, self.cfg, before, self.config.checkpoint.sync)
+
     def _skip(self, done: dict[str, Any]) -> RunResult:
-        """Report a run that is done; a sweep agent still gets its rows, or its sweep would hold no rows."""
+        """Report a run that is done; a sweep agent still gets its rows, or its sweep would have none."""
         if in_sweep_agent():
             log = round_log(self.config, self.cfg, self.folder, done["hash"], self.parts.loggers)
             log.ensure_whole()
             log.finish(done, failed=False)
-        self.console.print("already done (rerun=true starts again):", highlight=False)
+        self.console.print("already done (rerun=true starts again):")
         terminal.closing(self.console, done, self.folder)
         return RunResult(self.folder, done)
 
@@ -127,8 +136,8 @@ class OneRun:
         self.log = round_log(self.config, self.cfg, self.folder, self.static["hash"], self.parts.loggers)
         ended = self.static
         try:
-            sync, text = self.config.checkpoint.sync, OmegaConf.to_yaml(self.cfg, resolve=True)
-            write_atomically(self.folder / "config.yaml", text, sync)
+            sync = self.config.checkpoint.sync
+            write_config(self.folder, self.cfg, sync)
             facts.write(self.folder, self.static, "running", sync)
             ended = self._train(before)
         except (KeyboardInterrupt, SystemExit):
@@ -140,8 +149,8 @@ class OneRun:
             if not self.folder.exists():  # the first to notice may be a checkpoint
                 self.log.require_folder()
             raise FedGMError(
-                f"{self.folder}: {error.strerror or error}. What was computed is kept; free the way "
-                "(space, permissions), then the same command continues the run."
+                f"{self.folder}: {error.strerror or error}. What was computed is kept. Make room or give "
+                "write permission; then the same command continues the run."
             ) from error
         except BaseException as error:
             ended = self._give_up("failed", f"{type(error).__name__}: {error}".splitlines()[0])
@@ -185,7 +194,7 @@ class OneRun:
 
     def _continue_from(self, before: dict[str, Any], store: ClientStore | None) -> Path | None:
         """The newest good checkpoint; says what a user should know about continuing."""
-        path, notes = fallback.newest_good(self.folder, self.parts.participation.history, store)
+        path, notes = fallback.newest_good(self.folder, self.name, self.parts.participation.history, store)
         if path is not None:
             notes.append(f"continuing after round {checkpoint.round_of(path)}")
             if changed := summary.changes(before, self.static):
@@ -195,7 +204,7 @@ class OneRun:
         return path
 
     def _warn(self, note: str) -> None:
-        self.console.print(f"  {note}", highlight=False, style="yellow", soft_wrap=True, markup=False)
+        self.console.print(f"  {note}", style="yellow", soft_wrap=True)
 
     def _fit(
         self, clients: ClientData, module: TaskModule, store: ClientStore | None, start: Path | None
@@ -206,7 +215,7 @@ class OneRun:
         live = self.console.is_terminal and self.alone
         saver = checkpoint.RoundCheckpoint(
             self.folder / "checkpoints", config.checkpoint.every, config.checkpoint.keep, self.last, store,
-            config.checkpoint.sync,
+            config.checkpoint.sync, self.name,
         )  # fmt: skip
         callbacks: list[pl.Callback] = [
             FedGM(self.parts.engine),
@@ -218,7 +227,7 @@ class OneRun:
             *self.callbacks,
             saver,
         ]
-        trainer = build_trainer(config, callbacks, workers, self.log.loggers)
+        trainer = build_trainer(config, callbacks, workers, self.log.loggers, self.name)
         with memory.kept(config.trainer.keep_memory), losing(world()):  # the data have been loaded before
             return trainer, fit(
                 config, self.parts, trainer, module, clients, str(start) if start else None, store
@@ -238,16 +247,16 @@ class OneRun:
         clients = min(c.clients.count, c.rounds * c.clients.per_round)
         cost = require_room(self.folder, clients, 4 * parameters * vectors, versions)
         who = ", ".join(name for name, kept in keepers.items() if kept)
-        self.console.print(f"  {who} keeps {cost}", highlight=False)
+        self.console.print(f"  {who} keeps {cost}")
         home, kept = self.folder / "checkpoints" / "clients", c.checkpoint
-        return ClientStore(home, kept.every, kept.keep, kept.sync)
+        return ClientStore(home, kept.every, kept.keep, kept.sync, self.name)
 
     def _save_model(self, module: pl.LightningModule) -> None:
         """The global model after the last server step, in a format that carries no code."""
         from safetensors.torch import save
 
-        tensors = {name: tensor.contiguous() for name, tensor in module.state_dict().items()}
-        write_atomically(self.folder / "model.safetensors", save(tensors), self.config.checkpoint.sync)
+        stored = save(storable(module.state_dict()))
+        write_atomically(self.folder / "model.safetensors", stored, self.config.checkpoint.sync)
 
     def _conclude(self, status: str, reason: str | None, initial: dict[str, float]) -> dict[str, Any]:
         """Curves, summary, then the checkpoints go: a kill in between only repeats this."""
@@ -257,8 +266,6 @@ class OneRun:
         clients = sum(row["cohort/clients"] or 0 for row in stored)
         steps = sum(row["cohort/steps"] or 0 for row in stored) / clients if clients else 0.0
         more: dict[str, Any] = {"initial": initial, "reason": reason, "local_steps": steps}
-        if status in summary.DONE:
-            more["digests"] = summary.digests(self.folder)
         board = self.parts.board
         drawn = {**self.static, **rows.summarise(stored, board), **more, "status": status}
         title = f"{drawn['name']}: {drawn['algorithm']}, {drawn['schedule']} schedule"
@@ -270,7 +277,7 @@ class OneRun:
         return ended
 
     def _give_up(self, status: str, reason: str) -> dict[str, Any]:
-        """Record an end that was not wanted; a full disk may refuse even this and must not hide the cause."""
+        """Record a failure; a full disk may refuse even this and must not hide the cause."""
         try:
             return facts.write(self.folder, self.static, status, reason=reason)
         except OSError:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:  # they import Lightning
     from fedgm.lightning import Logger, pl
     from fedgm.tasks import Scoreboard, TaskModule
 
-# Parameters that set eta alone, whatever a scheme calls them; the `a` of pid_opt (with Kd) is a momentum.
 GIVEN_TO_A_SPLIT = {"labels", "clients", "seed", "min_samples"}
+# Parameters that set eta alone, whatever a scheme calls them; the `a` of pid_opt (with Kd) is a momentum.
 RATES = ("eta", "lr", "a", "L", "delta")
 
 
@@ -52,7 +52,7 @@ class Parts:
     board: "Scoreboard"
     source: Callable[[], Source]  # its first call loads the data
     callbacks: "list[pl.Callback]"
-    loggers: "list[Logger]"
+    loggers: "Callable[[], list[Logger]]"  # built where they are opened: some write at once
     clients: "Clients"
 
     def load(self, config: RunConfig) -> ClientData:
@@ -128,7 +128,7 @@ class Clients:
 def _require_rate_unset(config: RunConfig, rule: ServerRule, typed: Sequence[str]) -> None:
     """Refuse a server rate that was typed but would change nothing: stages take eta from schedule.etas.
 
-    Defaults and what an experiment fills in (``paper_momentum``) are nobody's wish and pass. Rules outside
+    Defaults and what an experiment fills in (``paper_momentum``) were not asked for and pass. Rules outside
     FedGM's family use their eta: ``schedule=stages`` multiplies it.
     """
     if "etas" not in config.schedule or not isinstance(rule, GeneralMomentum) or "Kd" in config.algorithm:
@@ -193,8 +193,9 @@ def _callbacks(config: RunConfig) -> "list[pl.Callback]":
     return [build(node, f"callbacks.{name}", kind=pl.Callback) for name, node in nodes.items()]
 
 
-def _loggers(config: RunConfig, folder: Path | None) -> "list[Logger]":
-    """Those of ``track.loggers``; none where there is no folder to write to."""
-    from fedgm.running.loggers import build_loggers
+def _loggers(config: RunConfig, folder: Path | None) -> "Callable[[], list[Logger]]":
+    """Checked now, built when the run's folder is there and locked; none where there is no folder."""
+    from fedgm.running.loggers import build_loggers, check_loggers
 
-    return build_loggers(config.track, folder) if folder is not None else []
+    check_loggers(config.track)
+    return partial(build_loggers, config.track, folder) if folder is not None else list

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -16,6 +15,8 @@ from fedgm.clock import Stopwatch
 from fedgm.federated.events import StageEnd
 from fedgm.federated.loop import FederatedLoop, Row, rounds_done
 from fedgm.lightning import pl
+from fedgm.plain import plain
+from fedgm.screen import Screen
 from fedgm.tasks import Scoreboard
 
 LINES = 20  # progress lines at most, where there is no terminal
@@ -24,7 +25,7 @@ LINES = 20  # progress lines at most, where there is no terminal
 class RoundProgress(pl.Callback):
     """Rounds, ETA and the column that judges the run; only in the first worker."""
 
-    def __init__(self, console: Console, title: str, live: bool, last: int, board: Scoreboard) -> None:
+    def __init__(self, console: Screen, title: str, live: bool, last: int, board: Scoreboard) -> None:
         self.console, self.title, self.live, self.last, self.board = console, title, live, last, board
         self._bar: Progress | None = None
         self._task: Any = None
@@ -40,18 +41,20 @@ class RoundProgress(pl.Callback):
         if not trainer.is_global_zero or not self.live:
             return
         self._bar = Progress(
-            TextColumn("[bold]{task.description}"),
+            TextColumn("{task.description}", style="bold", markup=False),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
-            TextColumn(f"{self._name} [bold]{{task.fields[headline]}}"),
+            TextColumn("{task.fields[metric]}", markup=False),
+            TextColumn("{task.fields[headline]}", style="bold", markup=False),
             TimeElapsedColumn(),
             TextColumn("ETA"),
             TimeRemainingColumn(),
             console=self.console,
         )
         self._task = self._bar.add_task(
-            self.title, total=self.last, completed=self._first, headline=self._headline
-        )
+            plain(self.title), total=self.last, completed=self._first, headline=self._headline,
+            metric=plain(self._name),
+        )  # fmt: skip
         self._bar.start()
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -65,12 +68,12 @@ class RoundProgress(pl.Callback):
         if self._bar is not None:
             self._bar.update(self._task, completed=t, headline=self._headline)
         elif t in (1, rounds) or t * LINES // rounds > (t - 1) * LINES // rounds:
-            self.console.print(self._line(t, rounds, loop.row), highlight=False, soft_wrap=True)
+            self.console.print(self._line(t, rounds, loop.row), soft_wrap=True)
 
     def on_stage_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, end: StageEnd) -> None:
         """A drop is news: it goes above the bar, or between the lines."""
         if trainer.is_global_zero:
-            self.console.print(f"{self.title}  {end}", highlight=False, soft_wrap=True)
+            self.console.print(f"{self.title}  {end}", soft_wrap=True)
 
     def _line(self, t: int, rounds: int, row: Row) -> str:
         """For logs and pipes."""

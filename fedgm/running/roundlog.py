@@ -50,8 +50,8 @@ class RoundLog(FederatedCallback):
         for logger in self.loggers:
             logger.log_hyperparams(self.config)
             for row in stored:
-                known = {name: value for name, value in row.items() if value is not None}
-                logger.log_metrics(known, step=int(row["round"] or 0))
+                measured = {name: value for name, value in row.items() if value is not None}
+                logger.log_metrics(measured, step=int(row["round"] or 0))
             logger.save()
 
     def ensure_whole(self) -> None:
@@ -77,13 +77,13 @@ class RoundLog(FederatedCallback):
         self._digest.update(line.encode())
 
     def require_folder(self) -> None:
-        """Rows written into a folder that was removed would be lost without a word."""
+        """Rows written into a folder that was removed would be lost silently."""
         try:
-            there = self.path.stat()
-            own = os.fstat(self._file.fileno()) if self._file is not None else there
+            named = self.path.stat()
+            opened = os.fstat(self._file.fileno()) if self._file is not None else named
         except OSError:
-            there = own = None
-        if there is None or own is None or (there.st_dev, there.st_ino) != (own.st_dev, own.st_ino):
+            named = opened = None
+        if named is None or opened is None or not os.path.samestat(named, opened):
             raise FedGMError(
                 f"{self.path} was removed or replaced while the run was writing it. "
                 "The rounds so far are lost; the same command starts the run again"

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig
-from rich.console import Console
 
 from fedgm.config import require_sound
 from fedgm.config.identity import identity
 from fedgm.running.folder import locate
+from fedgm.screen import Screen
 from fedgm.starting import ready, without_treespec_warning
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def execute(
     cfg: DictConfig,
     overrides: Sequence[str],
-    console: Console,
+    console: Screen,
     alone: bool = True,
     callbacks: "Sequence[pl.Callback]" = (),
 ) -> "RunResult":

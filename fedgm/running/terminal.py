@@ -4,21 +4,22 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from fedgm.plain import plain
+from fedgm.screen import Screen
 from fedgm.tasks.metric import scoreboard
 
 
-def headline(console: Console, summary: dict[str, Any], parameters: int, workers: int, folder: Path) -> None:
+def headline(console: Screen, summary: dict[str, Any], parameters: int, workers: int, folder: Path) -> None:
     """What runs, with which momentum, where; a line each, none wider than a terminal."""
     s = summary
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     table.add_row(
-        s["name"], f"{s['algorithm']}, {s['rounds']} rounds, seed {s['seed']}, profile {s['profile']}"
+        plain(s["name"]), f"{s['algorithm']}, {s['rounds']} rounds, seed {s['seed']}, profile {s['profile']}"
     )
     table.add_row("model", f"{s['model']}, {parameters:,} parameters, on {s['data']}")
     for key, values in momentum(s["stages"], s.get("last")).items():
@@ -27,7 +28,7 @@ def headline(console: Console, summary: dict[str, Any], parameters: int, workers
         table.add_row("gain", f"{s['gain']:.4g} (what the first update is multiplied by)")
     table.add_row("workers", str(workers))
     table.add_row("folder", str(folder))
-    console.print(table, highlight=False)
+    console.print(table)
 
 
 def momentum(stages: list[dict[str, float]], last: dict[str, float] | None = None) -> dict[str, str]:
@@ -56,7 +57,7 @@ def caption(summary: dict[str, Any]) -> str:
     )
 
 
-def closing(console: Console, summary: dict[str, Any], folder: Path) -> None:
+def closing(console: Screen, summary: dict[str, Any], folder: Path) -> None:
     """The result and where everything is."""
     s = summary
     colour = {"finished": "green", "diverged": "yellow", "stopped": "yellow", "paused": "yellow"}.get(
@@ -65,7 +66,7 @@ def closing(console: Console, summary: dict[str, Any], folder: Path) -> None:
     table = Table(
         show_header=True,
         header_style="bold",
-        title=escape(f"{s['name']} / {s['algorithm']} / seed {s['seed']}"),
+        title=f"{plain(s['name'])} / {plain(s['algorithm'])} / seed {s['seed']}",
     )
     board = scoreboard(s)
     for name in ("", "round", *(column.replace("/", " ") for column in board.columns)):
@@ -78,18 +79,16 @@ def closing(console: Console, summary: dict[str, Any], folder: Path) -> None:
                 name, str(values.get("round", "")), *(board.show(column, values) for column in board.columns)
             )
     console.print(table)
-    reason = f": {escape(s['reason'])}" if s.get("reason") else ""
-    console.print(
-        f"[bold {colour}]{s['status']}[/]{reason} after {s['rounds_done']} of {s['rounds']} rounds, "
-        f"{s['seconds']:.0f} s" + ("; a larger stop_after continues it" if s["status"] == "paused" else ""),
-        highlight=False,
-    )
+    reason = f": {plain(s['reason'], 1000)}" if s.get("reason") else ""
+    rounds = f"{reason} after {s['rounds_done']} of {s['rounds']} rounds, {s['seconds']:.0f} s"
+    more = "; a larger stop_after continues it" if s["status"] == "paused" else ""
+    console.print(Text.assemble((s["status"], f"bold {colour}"), rounds, more))
     for name in ("curves.png", "metrics.jsonl", "summary.json", "model.safetensors", "wandb"):
         if (folder / name).exists():
-            console.print(f"  {folder / name}", highlight=False, soft_wrap=True)
+            console.say(f"  {folder / name}")
 
 
-def stopped(console: Console, summary: dict[str, Any]) -> None:
+def stopped(console: Screen, summary: dict[str, Any]) -> None:
     """One line after Ctrl-C."""
     done = f"{summary.get('rounds_done', '?')} of {summary['rounds']} rounds"
-    console.print(f"[bold yellow]stopped[/] after {done}; the same command continues", highlight=False)
+    console.print(Text.assemble(("stopped", "bold yellow"), f" after {done}; the same command continues"))

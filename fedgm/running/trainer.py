@@ -26,11 +26,11 @@ from fedgm.models.build import build_net, fit_batches
 from fedgm.models.size import parameters
 from fedgm.running.checkpoint import AtomicCheckpointIO
 from fedgm.running.parts import Parts, task_class
+from fedgm.seals import UNNAMED
 from fedgm.tasks import TaskModule
 from fedgm.tasks.module import Numbered
 
-for _name in ("pytorch_lightning", "lightning_fabric", "lightning.fabric"):
-    logging.getLogger(_name).setLevel(logging.WARNING)  # their greetings and tips
+TALKATIVE = ("pytorch_lightning", "lightning_fabric", "lightning.fabric")  # their greetings and tips
 
 
 def build_module(config: RunConfig, facts: Mapping[str, Any]) -> TaskModule:
@@ -66,13 +66,19 @@ def worker_count(config: RunConfig, alone: bool) -> int:
 
 
 def build_trainer(
-    config: RunConfig, callbacks: list[pl.Callback], workers: int, loggers: Sequence[Logger] = ()
+    config: RunConfig,
+    callbacks: list[pl.Callback],
+    workers: int,
+    loggers: Sequence[Logger] = (),
+    run: str = UNNAMED,
 ) -> pl.Trainer:
-    """Lightning's Trainer with everything off that belongs to us: checkpoints, progress."""
+    """Lightning's Trainer without what is ours: checkpoints, sealed with the name of the run; progress."""
+    for name in TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
     torch.set_num_threads(config.trainer.threads)
-    strategy: Any = FederatedDDP() if workers > 1 else "auto"
+    strategy: Any = FederatedDDP(config.trainer.threads) if workers > 1 else "auto"
     started, per_node = world(), workers
-    plugins: list[Any] = [AtomicCheckpointIO(config.checkpoint.sync)]
+    plugins: list[Any] = [AtomicCheckpointIO(config.checkpoint.sync, run)]
     if started is not None:
         per_node = workers // started.nodes
     elif workers > 1:  # our own forks, also inside a SLURM job that srun has not multiplied
@@ -154,16 +160,16 @@ class WorkerShare:
         return len(self.evaluation)
 
     @property
-    def _own(self) -> range:
+    def _share(self) -> range:
         return range(self.trainer.global_rank, self.batches, self.trainer.world_size)
 
     def __len__(self) -> int:
-        return max(1, len(self._own))
+        return max(1, len(self._share))
 
     def __iter__(self) -> Iterator[Numbered]:
-        for number in self._own:
+        for number in self._share:
             yield Numbered(number, self.evaluation.batch(number))
-        if not self._own:
+        if not self._share:
             yield Numbered(-1, self.evaluation.batch(0))
 
 

@@ -30,7 +30,7 @@ def _hosts() -> list[str]:
     default = wandb.Settings().base_url
     chosen = os.environ.get("WANDB_BASE_URL") or _in_settings_file("base_url") or default
     host = urlsplit(chosen).netloc
-    # A key for W&B's cloud is none for somebody's own server: W&B would ask there.
+    # A key for W&B's cloud does not open somebody's own server: W&B would ask there.
     return [host, OLD_HOST] if host == urlsplit(default).netloc else [host]
 
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import wandb
 
 INIT_TIMEOUT = 15  # seconds; W&B's own 90 are a long silence on a machine without network
-OLD_NAMES = {"dryrun": "offline", "run": "online"}  # W&B still takes them
-KNOWN = ("online", "offline", "disabled", "shared", *OLD_NAMES)  # of WANDB_MODE
+OLD_NAMES = {"dryrun": "offline", "run": "online"}  # W&B still accepts them
+MODES = ("online", "offline", "disabled", "shared", *OLD_NAMES)  # of WANDB_MODE
 Mode = Literal["online", "offline", "disabled"]
 
 
@@ -46,10 +46,10 @@ def _asked(mode: str) -> str | None:
 
 
 def _require_known_mode() -> None:
-    """Refuse a value of W&B's variable that W&B would end with a traceback for."""
+    """Refuse a value of W&B's variable for which W&B would raise a traceback."""
     mode = os.environ.get("WANDB_MODE")
-    if mode and mode not in KNOWN:
-        raise ConfigError("WANDB_MODE", mode, f"one of {', '.join(KNOWN)}", "unset WANDB_MODE")
+    if mode and mode not in MODES:
+        raise ConfigError("WANDB_MODE", mode, f"one of {', '.join(MODES)}", "unset WANDB_MODE")
 
 
 class WandbRecord:

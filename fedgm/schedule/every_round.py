@@ -216,5 +216,5 @@ class UniformAverage(MovingBeta):
 def require_its_schedule(rule: ServerRule, schedule: Schedule, name: str) -> None:
     """Refuse Schedule-Free under a schedule that is not its own."""
     ok = not isinstance(rule, ScheduleFree) or isinstance(schedule, UniformAverage)
-    allowed = "algorithm=schedule_free has its beta from schedule=schedule_free"
+    allowed = "algorithm=schedule_free takes its beta from schedule=schedule_free"
     require_fits(ok, "schedule", name, allowed, "schedule=schedule_free")

@@ -51,7 +51,11 @@ def stage_lengths(rounds: int, etas: Sequence[float]) -> list[int]:
 
 @dataclass(frozen=True)
 class Constant:
-    """One stage: the rule's own values in every round."""
+    """One stage: the rule's own values in every round.
+
+    >>> Constant().plan(100, GeneralMomentum(eta=1.0, beta=0.9, nu=0.7)).ends
+    [100]
+    """
 
     def plan(self, rounds: int, rule: ServerRule) -> Plan:
         """A single stage of all rounds."""
@@ -76,7 +80,7 @@ class Multistage:
         hint = "schedule.etas=[2.0,1.0,0.5]"
         require(ok, "schedule.etas", etas, "positive numbers that never increase (Eq. 3)", hint)
         family = isinstance(rule, GeneralMomentum)
-        allowed = "a schedule other than multistage: Eq. 3 needs eta, beta and nu, which this algorithm lacks"
+        allowed = "another schedule: Eq. 3 needs eta, beta and nu, which this algorithm does not have"
         require(family, "schedule", "multistage", allowed, "schedule=stages, or algorithm=fedgm")
         lengths = stage_lengths(rounds, etas)
         hypers = [rule.follow(eta, first=etas[0]) for eta in etas]

@@ -104,7 +104,7 @@ class Stages:
         """The stages as given, with a warning for every constraint of Eq. 3 that they break."""
         lengths = [*self.lengths] if self.lengths else stage_lengths(rounds, self.etas)
         allowed = f"schedule.lengths=[{','.join(map(str, lengths))}] add up to {sum(lengths)}"
-        hint = f"rounds={sum(lengths)}, or schedule.lengths=null for Eq. 3's own"
+        hint = f"rounds={sum(lengths)}, or schedule.lengths=null for those of Eq. 3"
         require_fits(sum(lengths) == rounds, "rounds", rounds, allowed, hint)
         stages = tuple(map(Stage, lengths, self._hypers(rule)))
         if broken := violations(stages):
@@ -122,7 +122,7 @@ class Stages:
         require_fits(
             general, key, self.betas or self.nus, "this algorithm has no beta and nu to set", f"{key}=null"
         )
-        assert isinstance(rule, GeneralMomentum)  # known to the type checker, too
+        assert isinstance(rule, GeneralMomentum)  # for the type checker
         nus = [float(nu) for nu in self.nus or self._nus_of(rule)]
         betas = [float(beta) for beta in self.betas or self._followed_betas(rule.beta, nus)]
         return [

@@ -80,7 +80,13 @@ class Forgetting(Adaptive):
 
 @dataclass(frozen=True)
 class FedAdagrad(Adaptive):
-    """FedAdagrad (Reddi 2021): ``v += D^2``, so steps only ever shrink."""
+    """FedAdagrad (Reddi 2021): ``v += D^2``, so steps only ever shrink.
+
+    >>> from torch import tensor
+    >>> rule, x = FedAdagrad(eta=0.1, beta1=0.0, tau=4.0), tensor([1.0])
+    >>> rule.step(x, rule.init(x), tensor([3.0]), rule.hyper)[0]  # 1 - 0.1 * 3 / (sqrt(4^2 + 3^2) + 4)
+    tensor([0.9667])
+    """
 
     def second_moment(self, v: Tensor, delta: Tensor) -> Tensor:
         """The sum of squares."""
@@ -107,6 +113,11 @@ class FedYogi(Forgetting):
     """FedYogi (Reddi 2021): ``v -= (1-beta2) D^2 sign(v - D^2)``.
 
     v moves by at most D^2, so one large v is not forgotten at once.
+
+    >>> from torch import tensor
+    >>> rule, x = FedYogi(eta=0.1, beta1=0.0, tau=4.0, beta2=0.0), tensor([1.0])
+    >>> rule.step(x, rule.init(x), tensor([3.0]), rule.hyper)[0]  # v = 4^2 - 3^2
+    tensor([0.9549])
     """
 
     def second_moment(self, v: Tensor, delta: Tensor) -> Tensor:
@@ -117,7 +128,13 @@ class FedYogi(Forgetting):
 
 @dataclass(frozen=True)
 class FedAMSGrad(Forgetting):
-    """FedAMS (Wang 2022), option 2: FedAdam at the largest v so far, ``x -= eta d / (sqrt(vmax) + tau)``."""
+    """FedAMS (Wang 2022), option 2: FedAdam at the largest v so far, ``x -= eta d / (sqrt(vmax) + tau)``.
+
+    >>> from torch import tensor
+    >>> rule, x = FedAMSGrad(eta=0.1, beta1=0.0, tau=4.0, beta2=0.0), tensor([1.0])
+    >>> rule.step(x, rule.init(x), tensor([3.0]), rule.hyper)[0]  # v = 3^2, vmax = 4^2
+    tensor([0.9625])
+    """
 
     def init(self, x: Tensor) -> State:
         """vmax starts at v_0."""
@@ -138,6 +155,11 @@ class FedAMS(Forgetting):
 
     ``tau`` is its paper's epsilon. It bounds v itself here, so steps are at most eta d / sqrt(tau).
     Option 2, which adds epsilon to the root, is :class:`FedAMSGrad`.
+
+    >>> from torch import tensor
+    >>> rule, x = FedAMS(eta=0.1, beta1=0.0, tau=4.0, beta2=0.0), tensor([1.0])
+    >>> rule.step(x, rule.init(x), tensor([3.0]), rule.hyper)[0]  # vmax = max(3^2, 4)
+    tensor([0.9000])
     """
 
     def init(self, x: Tensor) -> State:
@@ -160,6 +182,11 @@ class QHAdam(Forgetting):
 
     With ``bias_correction``, as in its paper, v_0 = 0, d' = d / (1-beta1^t) and v' = v / (1-beta2^t), so that
     nu1 = nu2 = 1 is Adam. Without it v_0 = tau^2, d' = d and v' = v, so that nu1 = nu2 = 1 is FedAdam.
+
+    >>> from torch import tensor
+    >>> rule, x = QHAdam(eta=0.1, beta1=0.9, tau=1.0, beta2=0.99, nu1=0.7, nu2=1.0), tensor([1.0])
+    >>> rule.step(x, rule.init(x), tensor([3.0]), rule.hyper)[0]  # 1 - 0.1 * 3 / (3 + 1)
+    tensor([0.9250])
     """
 
     nu1: float

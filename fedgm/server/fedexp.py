@@ -28,6 +28,11 @@ class FedExP:
     """Eq. 2 at eta times the extrapolation of the round; eta = 1 and nu = 0 are FedExP itself.
 
     Its authors evaluate the mean of the last two models, as the last oscillates: ``eval.point=average``.
+
+    >>> from torch import tensor
+    >>> rule = FedExP(eta=1.0, beta=0.0, nu=0.0, eps=1e-3)
+    >>> round(rule.adapted(rule.hyper, delta=tensor([2.0]), squared=32.0)["eta"], 2)
+    4.0
     """
 
     eta: float

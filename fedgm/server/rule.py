@@ -47,7 +47,7 @@ class SeesNorms(Protocol):
 
 @runtime_checkable
 class Logs(Protocol):
-    """A rule with columns of its own in the rows."""
+    """A rule that adds columns to the rows."""
 
     def log(self, state: State, hyper: Hyper) -> dict[str, float]:
         """Values by name after a step; a row has them as ``server/<name>``."""

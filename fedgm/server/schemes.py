@@ -17,42 +17,74 @@ from fedgm.server.momentum import GeneralMomentum
 
 
 def fedavg() -> GeneralMomentum:
-    """Plain averaging; beta is without effect while nu = 0."""
+    """Plain averaging; beta is without effect while nu = 0.
+
+    >>> fedavg().hyper
+    {'eta': 1.0, 'beta': 0.0, 'nu': 0.0}
+    """
     return GeneralMomentum(1.0, 0.0, 0.0)
 
 
 def fedsgd(eta: float) -> GeneralMomentum:
-    """FedAvg with a server rate."""
+    """FedAvg with a server rate.
+
+    >>> fedsgd(eta=0.5).hyper
+    {'eta': 0.5, 'beta': 0.0, 'nu': 0.0}
+    """
     return GeneralMomentum(_positive("eta", eta), 0.0, 0.0)
 
 
 def fedavgm(eta: float, beta: float) -> GeneralMomentum:
-    """Heavy ball in the paper's damped form."""
+    """Heavy ball in the paper's damped form.
+
+    >>> fedavgm(eta=1.0, beta=0.9).hyper
+    {'eta': 1.0, 'beta': 0.9, 'nu': 1.0}
+    """
     return GeneralMomentum(_positive("eta", eta), _factor("beta", beta), 1.0)
 
 
 def fedavgm_summed(lr: float, beta: float) -> GeneralMomentum:
-    """Heavy ball of Hsu 2019, Flower, TFF and SlowMo: ``v = beta v + D; x -= lr v``; v is d/(1-beta)."""
+    """Heavy ball of Hsu 2019, Flower, TFF and SlowMo: ``v = beta v + D; x -= lr v``; v is d/(1-beta).
+
+    >>> fedavgm_summed(lr=0.5, beta=0.5).hyper
+    {'eta': 1.0, 'beta': 0.5, 'nu': 1.0}
+    """
     return GeneralMomentum(_positive("lr", lr) / (1 - _factor("beta", beta)), beta, 1.0)
 
 
 def fednag(eta: float, beta: float) -> GeneralMomentum:
-    """Nesterov in the paper's damped form."""
+    """Nesterov in the paper's damped form.
+
+    >>> fednag(eta=1.0, beta=0.9).hyper
+    {'eta': 1.0, 'beta': 0.9, 'nu': 0.9}
+    """
     return GeneralMomentum(_positive("eta", eta), _factor("beta", beta), beta, nu_is_beta=True)
 
 
 def nesterov_summed(lr: float, beta: float) -> GeneralMomentum:
-    """Nesterov of ``torch.optim.SGD``, FedMom and DiLoCo: ``v = beta v + D; x -= lr (D + beta v)``."""
+    """Nesterov of ``torch.optim.SGD``, FedMom and DiLoCo: ``v = beta v + D; x -= lr (D + beta v)``.
+
+    >>> nesterov_summed(lr=0.5, beta=0.5).hyper
+    {'eta': 1.0, 'beta': 0.5, 'nu': 0.5}
+    """
     return GeneralMomentum(_positive("lr", lr) / (1 - _factor("beta", beta)), beta, beta, nu_is_beta=True)
 
 
 def snoo(lr: float, mu: float) -> GeneralMomentum:
-    """SNOO's outer step: ``b = mu b + D; x -= lr (D + mu b)``, summed Nesterov as DiLoCo's."""
+    """SNOO's outer step: ``b = mu b + D; x -= lr (D + mu b)``, summed Nesterov as DiLoCo's.
+
+    >>> snoo(lr=0.7, mu=0.5).hyper
+    {'eta': 1.4, 'beta': 0.5, 'nu': 0.5}
+    """
     return GeneralMomentum(_positive("lr", lr) / (1 - _factor("mu", mu)), mu, mu, nu_is_beta=True)
 
 
 def fedgm(eta: float, beta: float, nu: float) -> GeneralMomentum:
-    """Eq. 2 itself; nu outside [0, 1] is legal."""
+    """Eq. 2 itself; nu outside [0, 1] is legal.
+
+    >>> fedgm(eta=1.0, beta=0.9, nu=0.7).hyper
+    {'eta': 1.0, 'beta': 0.9, 'nu': 0.7}
+    """
     require(isfinite(nu), "algorithm.nu", nu, "a finite number, usually in [0, 1]", "algorithm.nu=0.9")
     return GeneralMomentum(_positive("eta", eta), _factor("beta", beta), nu)
 
@@ -61,6 +93,9 @@ def snv(a: float, b1: float, b2: float) -> GeneralMomentum:
     """Synthesised Nesterov Variants (Lessard 2016), seen from the point x where gradients are taken.
 
     ``s' = s - a D + b1 (s - s_prev); x = s' + b2 (s' - s)``.
+
+    >>> snv(a=0.5, b1=0.5, b2=0.5).hyper
+    {'eta': 1.0, 'beta': 0.5, 'nu': 0.5}
     """
     _positive("a", a)
     allowed = "0 < b1 < 1, since nu divides by b1 (without momentum take fedsgd)"
@@ -70,13 +105,21 @@ def snv(a: float, b1: float, b2: float) -> GeneralMomentum:
 
 
 def triple(L: float, kappa: float) -> GeneralMomentum:
-    """Triple Momentum (Van Scoy 2018) for an L-smooth function of condition number kappa."""
+    """Triple Momentum (Van Scoy 2018) for an L-smooth function of condition number kappa.
+
+    >>> {name: round(value, 4) for name, value in triple(L=7.2, kappa=100.0).hyper.items()}
+    {'eta': 1.001, 'beta': 0.7364, 'nu': 0.8612}
+    """
     r = 1 - 1 / sqrt(_condition(kappa))
     return snv((1 + r) / _positive("L", L), r * r / (2 - r), r * r / ((1 + r) * (2 - r)))
 
 
 def robust(L: float, kappa: float, r: float) -> GeneralMomentum:
-    """Robust Momentum (Cyrus 2018); r runs from triple momentum to gradient descent."""
+    """Robust Momentum (Cyrus 2018); r runs from triple momentum to gradient descent.
+
+    >>> {name: round(value, 4) for name, value in robust(L=5.8, kappa=100.0, r=0.92).hyper.items()}
+    {'eta': 0.9926, 'beta': 0.7866, 'nu': 0.8263}
+    """
     low, high = 1 - 1 / sqrt(_condition(kappa)), 1 - 1 / kappa
     legal = low - 1e-6 <= r <= high + 1e-6  # six digits, as printed, may lie just outside
     allowed = f"1 - 1/sqrt(kappa) = {low:.6g} <= r <= 1 - 1/kappa = {high:.6g}"
@@ -86,7 +129,11 @@ def robust(L: float, kappa: float, r: float) -> GeneralMomentum:
 
 
 def pid(kP: float, kI: float, kD: float) -> GeneralMomentum:
-    """A PID controller whose filtered derivative forgets at the rate beta = kD / (kD - kP)."""
+    """A PID controller whose filtered derivative forgets at the rate beta = kD / (kD - kP).
+
+    >>> pid(kP=-1.0, kI=1.0, kD=1.0).hyper
+    {'eta': 1.0, 'beta': 0.5, 'nu': 1.0}
+    """
     _positive("kI", kI)
     if kP == 0 and kD == 0:
         return GeneralMomentum(kI, 0.0, 0.0)
@@ -99,6 +146,9 @@ def pid_opt(a: float, r: float, Kd: float) -> GeneralMomentum:
     """The PID optimiser (An 2018): ``V = a V - r D; W = a W + (1-a)(D - D_prev); x += V + Kd W``.
 
     A summed heavy ball and a derivative term; Kd > 0 makes nu > 1.
+
+    >>> pid_opt(a=0.5, r=0.5, Kd=-0.5).hyper
+    {'eta': 1.0, 'beta': 0.5, 'nu': 0.5}
     """
     _positive("r", r)
     _factor("a", a)
@@ -110,7 +160,11 @@ def pid_opt(a: float, r: float, Kd: float) -> GeneralMomentum:
 
 
 def accsgd(delta: float, kappa: float, xi: float, eps: float = 0.7) -> GeneralMomentum:
-    """AccSGD (Kidambi 2018): short step delta, long step kappa, advantage xi; its authors fix eps."""
+    """AccSGD (Kidambi 2018): short step delta, long step kappa, advantage xi; its authors fix eps.
+
+    >>> {name: round(value, 4) for name, value in accsgd(delta=0.22, kappa=100.0, xi=10.0).hyper.items()}
+    {'eta': 0.9965, 'beta': 0.8888, 'nu': 0.7792}
+    """
     _positive("delta", delta)
     _positive("xi", xi)
     _positive("eps", eps)
@@ -126,6 +180,9 @@ def gpa(a: float, mu_x: float, mu_y: float) -> GeneralMomentum:
     """Primal averaging: ``z -= a D; x = mu_x x + (1-mu_x) z``; y = mu_y x + (1-mu_y) z is sent.
 
     With e = x - z, e = a mu_x/(1-mu_x) d, so that y steps as Eq. 2 does.
+
+    >>> gpa(a=1.0, mu_x=0.9, mu_y=0.8).hyper
+    {'eta': 1.0, 'beta': 0.9, 'nu': 0.8}
     """
     require(isfinite(mu_y), "algorithm.mu_y", mu_y, "a finite number", "algorithm.mu_y=0.9")
     return GeneralMomentum(_positive("a", a), _factor("mu_x", mu_x), mu_y)
@@ -143,17 +200,28 @@ def schedule_free(a: float, b: float) -> GeneralMomentum:
     e = x - z = a (t-1)/2 d the steps of y are those of Eq. 2 at eta = a (1 - b/2), nu = b/(2-b) and
     beta_t = (t-1)/(t+1), t from 1: 0 in the first round, later betas come from ``schedule=schedule_free``.
     W1 grows with t, so Eq. 3 does not hold.
+
+    >>> schedule_free(a=1.0, b=0.5).hyper  # of round 1
+    {'eta': 0.75, 'beta': 0.0, 'nu': 0.3333333333333333}
     """
     return ScheduleFree(_positive("a", a) * (1 - _factor("b", b) / 2), 0.0, b / (2 - b))
 
 
 def ema_nesterov(b: float, g: float) -> GeneralMomentum:
-    """EMA-Nesterov: ``x' = x + b m - D; m = g m + (1-g)(x' - x)``; x + b m is sent; m is -d/(1-b)."""
+    """EMA-Nesterov: ``x' = x + b m - D; m = g m + (1-g)(x' - x)``; x + b m is sent; m is -d/(1-b).
+
+    >>> ema_nesterov(b=0.5, g=0.5).hyper
+    {'eta': 2.0, 'beta': 0.75, 'nu': 0.5}
+    """
     return GeneralMomentum(1 / (1 - _factor("b", b)), _factor("g", g) + (1 - g) * b, b)
 
 
 def fedacg(lam: float) -> GeneralMomentum:
-    """FedACG's server: ``m = lam m + D; x -= m``, summed Nesterov at rate 1; x - lam m is sent."""
+    """FedACG's server: ``m = lam m + D; x -= m``, summed Nesterov at rate 1; x - lam m is sent.
+
+    >>> fedacg(lam=0.75).hyper
+    {'eta': 4.0, 'beta': 0.75, 'nu': 0.75}
+    """
     return GeneralMomentum(1 / (1 - _factor("lam", lam)), lam, lam, nu_is_beta=True)
 
 

@@ -230,7 +230,7 @@ def _scaled(evidence: Evidence, value: float | None) -> float | None:
 def _words(interval: Interval | None) -> str:
     """A ratio with its interval."""
     if interval is None:
-        return "not known"
+        return "no seed to compare"
     if interval.n < 2:
         return f"ratio {math.exp(interval.mean):.2f} (one seed)"
     ends = [math.exp(min(end, 700.0)) for end in (interval.low, interval.high)]

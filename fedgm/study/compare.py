@@ -5,6 +5,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from fedgm.errors import RefusedError
+from fedgm.plain import plain
 from fedgm.results.choose import goal, main_metric, metrics
 from fedgm.results.curve import rounds_to
 from fedgm.results.run import Run, Status, mean_steps
@@ -20,7 +21,7 @@ def rows(grouped: dict[str, list[Run]], target: float | None = None) -> list[dic
         row = {"line": name, "seeds": ", ".join(str(run.seed) for run in runs)}
         for key in (name for name in metrics(every) if name in pair(main)):
             metric = runs[0].board.metric(key)
-            head = f"{key}, {metric.unit}" if metric.unit else key
+            head = plain(f"{key}, {metric.unit}" if metric.unit else key, 60)
             row[head] = spread(metric.scale, [run.score(key) for run in runs])
         if target is not None and main is not None:
             reached = [_rounds_to(run, main, target) for run in runs]
@@ -84,9 +85,12 @@ def as_table(made: Sequence[dict[str, str]]) -> Any:
 
 CAPTION = (
     "mean ± standard deviation over seeds, of the last 10 evaluations; a run that ended as diverged counts "
-    "with chance, or not at all where the metric has none"
+    "with chance, or not at all where the metric has no chance level"
 )
-SPECIAL = {"%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "±": r"$\pm$", ">": "$>$"}
+SPECIAL = {
+    "%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "±": r"$\pm$", ">": "$>$", "<": "$<$", "$": r"\$",
+    "{": r"\{", "}": r"\}", "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+}  # fmt: skip
 
 
 def latex_table(made: Sequence[dict[str, str]]) -> str:
@@ -111,7 +115,7 @@ def latex_table(made: Sequence[dict[str, str]]) -> str:
 
 def picture(grouped: dict[str, list[Run]]) -> Any:
     """Training and test curves of the metric that runs are compared by, and against time under a clock."""
-    from fedgm.figures.lines import BAND, STAGES, Drawn, Pane, draw
+    from fedgm.figures.lines import SEEDS, STAGES, Drawn, Pane, draw
 
     every = [run for runs in grouped.values() for run in runs]
     main = main_metric(every)
@@ -121,23 +125,26 @@ def picture(grouped: dict[str, list[Run]]) -> Any:
     panes = [Pane(column(key, boards)) for key in pair(main) if key in metrics(every)]
     if all("clock/time" in row for run in every for row in run.evaluations[:1]):
         panes.append(Pane(column(main, boards), abscissa="clock/time"))
-    drawn = [Drawn(name + _open(runs), tuple(runs)) for name, runs in grouped.items()]
+    drawn = [
+        Drawn(plain(name, 120) + _open(runs), tuple(runs), plain(runs[0].facts.get("algorithm")))
+        for name, runs in grouped.items()
+    ]
     ends = sorted({end for run in every for end in run.stage_ends[:-1]})
-    words = [caption(every), BAND if len(every) > len(drawn) else "", STAGES if ends else ""]
+    words = [caption(every), SEEDS if len(every) > len(drawn) else "", STAGES if ends else ""]
     return draw(drawn, panes, title(every), words, ends)
 
 
 def title(runs: Sequence[Run]) -> str:
     """The experiments that the runs belong to."""
-    names = sorted({str(run.facts["name"]) for run in runs})
-    return f"{', '.join(names)}: {len(runs)} runs"
+    names = sorted({plain(run.facts["name"], 60) for run in runs})
+    return f"{plain(', '.join(names), 300)}: {len(runs)} runs"
 
 
 def caption(runs: Sequence[Run]) -> str:
     """What a picture must say: profile, rounds, seeds, local steps."""
 
     def values(key: str) -> str:
-        return ", ".join(str(value) for value in sorted({run.facts.get(key) for run in runs}, key=str))
+        return plain(", ".join(sorted({plain(run.facts.get(key), 60) for run in runs})))
 
     K = mean_steps(runs)
     lost = " A cross: a run ended as diverged." if any(run.is_divergent for run in runs) else ""

@@ -5,11 +5,13 @@ from collections import Counter
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
+from fedgm.plain import plain
 from fedgm.results.summary import DONE, Status
+from fedgm.screen import Screen
 from fedgm.study.points import Job, SweepPlan
 from fedgm.study.runner import Runner
 from fedgm.study.sweep_progress import Results, targets
@@ -20,14 +22,14 @@ SHOWN = 10  # points of the closing table
 
 def job_words(plan: SweepPlan, job: Job) -> str:
     """A point by its swept values: ``eta 2, beta 0.9, nu 0.9``."""
-    words = [f"{key.split('.')[-1]} {job.values[key]}" for key in plan.file.swept]
+    words = [f"{plain(key.split('.')[-1])} {plain(job.values[key])}" for key in plan.file.swept]
     return ", ".join([*words, *([f"seed {job.seed}"] if len(plan.seeds) > 1 else [])]) or f"seed {job.seed}"
 
 
 class Display:
     """Live on a terminal; on a pipe a line for each run that ends."""
 
-    def __init__(self, console: Console, results: Results) -> None:
+    def __init__(self, console: Screen, results: Results) -> None:
         self.console, self.results, self.plan = console, results, results.plan
         self._live = (
             Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
@@ -67,15 +69,16 @@ class Display:
         status = failure or (run.status if run else Status.FAILED)
         score = self.results.show(run.score(self.plan.file.metric) if run else None)
         done = sum(self.results.state(j) in DONE for j in self.plan.jobs)
-        line = f"[{done}/{len(self.plan.jobs)}] {job_words(self.plan, job)}: {status}, {score}"
-        self.console.print(line, highlight=False, soft_wrap=True, markup=False)
+        line = f"[{done}/{len(self.plan.jobs)}] {job_words(self.plan, job)}: {plain(status)}, {score}"
+        self.console.say(line)
 
     def _table(self, runner: Runner) -> Table:
         """Counts, running jobs with round and ETA, best so far."""
         plan, allowed = self.plan, targets(self.results)
         counts = Counter(self.results.state(job) for job in plan.jobs)
         table = Table(
-            title=f"{plan.file.name}: {len(plan.jobs)} runs, profile {plan.profile}", header_style="bold"
+            title=f"{plain(plan.file.name)}: {len(plan.jobs)} runs, profile {plan.profile}",
+            header_style="bold",
         )
         for name in ("running", "round", "ETA", plan.file.metric):
             table.add_column(name, justify="left" if name == "running" else "right")
@@ -100,12 +103,13 @@ def _eta(since: float, first: int, done: int, until: int) -> str:
     return f"{minutes}:{seconds:02d}"
 
 
-def closing(console: Console, results: Results, failed: dict[tuple[str, int], str]) -> None:
+def closing(console: Screen, results: Results, failed: dict[tuple[str, int], str]) -> None:
     """The best points, what the winner is worth, and what did not end well."""
     plan, ranked = results.plan, ranking(results)
     metric = plan.file.metric
     table = Table(
-        title=f"{plan.file.name}: mean of the last 10 evaluations, seed {plan.seeds[0]}", header_style="bold"
+        title=f"{plain(plan.file.name)}: mean of the last 10 evaluations, seed {plan.seeds[0]}",
+        header_style="bold",
     )
     for name in ("", "point", metric, "final"):
         table.add_column(name, justify="left" if name == "point" else "right")
@@ -115,14 +119,12 @@ def closing(console: Console, results: Results, failed: dict[tuple[str, int], st
     if ranked:
         console.print(table)
     counts = Counter(results.state(job) for job in plan.jobs)
-    console.print(", ".join(f"{count} {state}" for state, count in sorted(counts.items())), highlight=False)
+    console.print(", ".join(f"{count} {state}" for state, count in sorted(counts.items())))
     for line in trust(results, ranked):
-        console.print(line, highlight=False, soft_wrap=True)
+        console.say(line)
     for job in plan.jobs:
         if job.key in failed:
-            console.print(
-                f"[red]failed[/] {job_words(plan, job)}: {failed[job.key]}", highlight=False, soft_wrap=True
-            )
+            console.say(Text("failed", "red"), f"{job_words(plan, job)}: {plain(failed[job.key])}")
 
 
 def trust(results: Results, ranked: list[Ranked]) -> list[str]:

@@ -20,7 +20,7 @@ DISTRIBUTIONS: dict[str, Draw] = {
     "log_uniform_values": lambda node, rng: exp(float(rng.uniform(log(node["min"]), log(node["max"])))),
     "normal": lambda node, rng: float(rng.normal(node.get("mu", 0.0), node.get("sigma", 1.0))),
 }
-OWN = {
+KEYS_OF = {
     "constant": ("value",),
     "categorical": ("values",),
     "q_uniform": ("min", "max", "q"),
@@ -41,9 +41,9 @@ def kind(node: Mapping[str, Any]) -> str:
     return "int_uniform" if whole else "uniform"
 
 
-def own_keys(node: Mapping[str, Any]) -> tuple[str, ...]:
+def keys_of(node: Mapping[str, Any]) -> tuple[str, ...]:
     """What an entry may say, by its distribution: another key would change nothing."""
-    return ("distribution", *OWN.get(kind(node), ("min", "max")))
+    return ("distribution", *KEYS_OF.get(kind(node), ("min", "max")))
 
 
 def misses(node: Mapping[str, Any]) -> str:

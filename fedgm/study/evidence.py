@@ -18,22 +18,22 @@ def metric_of(planned: PlannedFigure, lookup: Lookup) -> Metric:
     return described(planned.figure.metric, (run.board for run in runs if run is not None))
 
 
-def gather(own: PlannedFigure, others: Sequence[PlannedFigure], lookup: Lookup) -> Evidence:
+def gather(figure: PlannedFigure, others: Sequence[PlannedFigure], lookup: Lookup) -> Evidence:
     """Lines of the figure by key, and those of all figures by ``experiment/key``."""
-    metric = metric_of(own, lookup)
-    if own.figure.claims and metric.better != "higher":
+    metric = metric_of(figure, lookup)
+    if figure.figure.claims and metric.better != "higher":
         why = "claims are about metrics of which more is better"
-        raise ClashError(f"{own.figure.experiment}: figure.metric", metric.name, why, "claims: []")
+        raise ClashError(f"{figure.figure.experiment}: figure.metric", metric.name, why, "claims: []")
     runs: dict[str, Mapping[int, Run]] = {}
     names: dict[str, str] = {}
-    for planned in (own, *others):
+    for planned in (figure, *others):
         for line in planned.figure.lines:
             by_seed = {seed: lookup(planned.jobs[line.key, seed]) for seed in planned.seeds}
             there = {seed: run for seed, run in by_seed.items() if run is not None}
-            places = [f"{planned.figure.experiment}/{line.key}", *([line.key] if planned is own else [])]
+            places = [f"{planned.figure.experiment}/{line.key}", *([line.key] if planned is figure else [])]
             runs |= dict.fromkeys(places, there)
             names |= dict.fromkeys(places, line.name)
-    return Evidence(metric, own.judging, runs, names)
+    return Evidence(metric, figure.judging, runs, names)
 
 
 def grid_runs(

@@ -17,18 +17,22 @@ from fedgm.study import claims
 # What is wanted first comes first: `all` takes hours.
 ORDER = ("1ab", "1cd", "2", "5", "6", "9", "4", "7", "3", "8")
 WINDOWS: dict[str, Window] = {"": whole, "first quarter": first_quarter, "last quarter": last_quarter}
-LINE = ("key", "name", "overrides", "grid")
+LINE = ("key", "name", "overrides", "grid", "row")
 SEEDS = 3  # of a figure that names no number for its profile
 
 
 @dataclass(frozen=True)
 class Line:
-    """A curve of the figure; ``grid`` names the sweep file, and its overrides, whose winner it is."""
+    """A curve of the figure; ``grid`` names the sweep file, and its overrides, whose winner it is.
+
+    ``row`` is the title of the row of panels that it is drawn in; a line without one is in every row.
+    """
 
     key: str
     name: str
     overrides: tuple[str, ...]
     grid: str | None = None
+    row: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class PaperFigure:
     lines: tuple[Line, ...]
     has_winners: bool
     seeds: int = SEEDS
-    added: tuple[int, ...] = ()  # seeds that joined after the first ones were known (docs/claims.md)
+    added: tuple[int, ...] = ()  # seeds that were added after the first results (docs/claims.md)
 
     @property
     def name(self) -> str:
@@ -73,7 +77,7 @@ def numbers() -> dict[str, str]:
 
 
 def beside_the_paper() -> list[str]:
-    """Experiments that judge claims and are no figure of the paper: other readings, more rounds."""
+    """Experiments that judge claims but are not figures of the paper: other readings, more rounds."""
     return [name for name, node in _figures().items() if "number" not in node and node.get("claims")]
 
 
@@ -93,7 +97,7 @@ def _figures() -> dict[str, dict[str, Any]]:
 def choose(word: str) -> list[str]:
     """Experiments of ``fig2``, ``fig1`` (1ab and 1cd), ``all`` that judge claims, or one by its name."""
     if not re.fullmatch(r"(fig)?\d\w*|all", word):
-        return [word]  # Hydra knows those of the user's folders, too, and refuses what is in none
+        return [word]  # Hydra also finds those in the user's folders, and refuses the rest
     by_number = numbers()
     if word == "all":
         return [*by_number.values(), *beside_the_paper()]
@@ -162,7 +166,8 @@ def _line(experiment: str, node: dict[str, Any]) -> Line:
             raise ClashError(
                 f"{where}.{key}", "(missing)", "a line has key, name and overrides", "key: fedgm"
             )
-    return Line(node["key"], node["name"], tuple(str(node["overrides"]).split()), node.get("grid"))
+    overrides = tuple(str(node["overrides"]).split())
+    return Line(node["key"], node["name"], overrides, node.get("grid"), str(node.get("row") or ""))
 
 
 def _panel(experiment: str, words: str) -> Panel:

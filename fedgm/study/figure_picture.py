@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
+from omegaconf import DictConfig, OmegaConf
 
-from fedgm.figures.lines import BAND, STAGES, Drawn, Pane, draw
+from fedgm.figures.lines import SEEDS, STAGES, Drawn, Pane, draw
 from fedgm.results.run import Run, mean_steps
 from fedgm.results.summary import DONE
 from fedgm.study.figure import WINDOWS
@@ -18,6 +19,12 @@ PERIODS = {
     "last quarter": "last quarter of the rounds",
 }
 
+WORK = ("model.depth", "data.resolution", "data.train_samples")
+SCALES = {  # what of the paper's setting is the paper's
+    "full": "The paper states images, clients, epochs, local rate, rounds; depth, norm, batch are ours.",
+    "small": "The paper has 50,000 images of 32x32 and four times the rounds.",
+}
+
 
 def picture(planned: PlannedFigure, lookup: Lookup, lines: Sequence[dict[str, Any]]) -> Figure:
     """Every line with the runs that are there; ``lines`` are those of the verdict."""
@@ -28,7 +35,12 @@ def picture(planned: PlannedFigure, lookup: Lookup, lines: Sequence[dict[str, An
     }
     rounds = next(iter(planned.jobs.values())).rounds
     drawn = [
-        Drawn(_named(line.name, runs[line.key], len(planned.seeds)), tuple(runs[line.key]))
+        Drawn(
+            _named(line.name, runs[line.key], len(planned.seeds)),
+            tuple(runs[line.key]),
+            str(planned.config(line.key).algorithm.name),
+            line.row,
+        )
         for line in figure.lines  # also those without runs, so that colours stay
     ]
     every = [run for of_line in runs.values() for run in of_line]
@@ -39,6 +51,27 @@ def picture(planned: PlannedFigure, lookup: Lookup, lines: Sequence[dict[str, An
         panes.append(Pane(column(panel.metric, boards), low, high, title=PERIODS[panel.period]))
     ends = sorted({end for run in every for end in run.stage_ends[:-1]})
     return draw(drawn, panes, figure.heading, caption(planned, every, lines, bool(ends)), ends)
+
+
+def _work(cfg: DictConfig) -> str:
+    """What is trained on what: ``resnet-8 on 10,000 images of cifar10, 16x16``."""
+    depth, side, samples = (OmegaConf.select(cfg, key) for key in WORK)
+    net = f"{cfg.model.name}-{depth}" if depth else str(cfg.model.name)
+    data = f"{samples:,} samples of {cfg.data.name}" if samples else f"all of {cfg.data.name}"
+    return f"{net} on {data}, {side}x{side}" if side else f"{net} on {data}"
+
+
+def _rates(planned: PlannedFigure, runs: Sequence[Run]) -> str:
+    """eta, beta and nu of every line, each stage's where there are several."""
+    said: list[str] = []
+    for line in planned.figure.lines:
+        keys = {planned.jobs[line.key, seed].key for seed in planned.seeds}
+        stages = next((run.facts.get("stages") for run in runs if run.key in keys), None) or []
+        columns = [[stage.get(name) for stage in stages] for name in ("eta", "beta", "nu")]
+        if stages and all(value is not None for column in columns for value in column):
+            texts = [", ".join(dict.fromkeys(f"{value:.3g}" for value in column)) for column in columns]
+            said.append(f"{line.name}: {' | '.join(texts)}")
+    return f"Server rates (eta | beta | nu): {'; '.join(said)}." if said else ""
 
 
 def _named(name: str, runs: Sequence[Run], seeds: int) -> str:
@@ -57,8 +90,9 @@ def caption(
     K = mean_steps(runs)
     seeds = ", ".join(map(str, planned.seeds))
     words = [
-        f"Profile {first.profile.name}: {first.model.name} on {first.data.name}, {first.rounds} rounds{K}; "
-        f"seed{'s' if len(planned.seeds) > 1 else ''} {seeds}."
+        f"Profile {first.profile.name}: {_work(first)}, {first.rounds} rounds{K}; "
+        f"seed{'s' if len(planned.seeds) > 1 else ''} {seeds}.",
+        SCALES.get(str(first.profile.name), ""),
     ]
     sourced: dict[str, list[str]] = {}
     for line in lines:
@@ -67,8 +101,10 @@ def caption(
     if sourced:
         said = [f"{' | '.join(names)}: {values}" for values, names in sourced.items()]
         words.append(f"Server rates: {'; '.join(said)}.")
+    else:
+        words.append(_rates(planned, runs))
     if len(planned.seeds) > 1:
-        words.append(BAND)
+        words.append(SEEDS)
     if staged:
         words.append(STAGES)
     if any(run.is_divergent for run in runs):

@@ -9,7 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fedgm.config import compose
 from fedgm.config.identity import identity
-from fedgm.errors import FedGMError
+from fedgm.errors import RefusedError
 from fedgm.results.run import Run
 from fedgm.running.folder import locate
 from fedgm.study.figure import PaperFigure, read
@@ -37,7 +37,7 @@ class PlannedFigure:
 
     @property
     def added(self) -> tuple[int, ...]:
-        """Those of its seeds that joined after the first ones were known."""
+        """Those of its seeds that were added after the first results."""
         return tuple(seed for seed in self.judging if seed in self.figure.added)
 
     @property
@@ -46,7 +46,7 @@ class PlannedFigure:
         return tuple(seed for seed in self.seeds if seed not in self.figure.added)
 
     def judged_now(self, lookup: Lookup) -> "PlannedFigure":
-        """The figure without its added seeds, until all their runs are there: nothing is looked at before."""
+        """The figure without its added seeds until all their runs are there: none is used before."""
         runs = [lookup(self.jobs[line.key, seed]) for line in self.figure.lines for seed in self.added]
         if not self.first or all(run is not None and run.is_done for run in runs):
             return self
@@ -70,7 +70,7 @@ def seeds_of(figure: PaperFigure, seeds: int | Sequence[int] | None) -> tuple[in
     if seeds is None:
         return seeds_of(figure, figure.seeds)
     if not isinstance(seeds, int):
-        return tuple(dict.fromkeys(seeds))  # a seed named twice is no second observation
+        return tuple(dict.fromkeys(seeds))  # a seed named twice is one observation
     first = CHOOSING + 1 if figure.has_winners else 0
     return tuple(range(first, first + seeds))
 
@@ -78,26 +78,32 @@ def seeds_of(figure: PaperFigure, seeds: int | Sequence[int] | None) -> tuple[in
 def make(
     experiment: str, seeds: int | Sequence[int] | None, overrides: Sequence[str], output_dir: str
 ) -> PlannedFigure:
+    """The runs of an experiment's figure."""
+    return plan(read(experiment, overrides), seeds, overrides, output_dir)
+
+
+def plan(
+    figure: PaperFigure, seeds: int | Sequence[int] | None, overrides: Sequence[str], output_dir: str
+) -> PlannedFigure:
     """Compose every line once; a line that cannot be composed is refused with its name."""
-    figure = read(experiment, overrides)
     chosen = seeds_of(figure, seeds)
     jobs: dict[tuple[str, int], Job] = {}
     configs: dict[tuple[str, int], DictConfig] = {}
     for number, line in enumerate(figure.lines):
-        words = [f"+experiment={experiment}", *line.overrides, *overrides, f"output_dir={output_dir}"]
+        words = [f"+experiment={figure.experiment}", *line.overrides, *overrides, f"output_dir={output_dir}"]
         try:
             base = compose(words)
-        except FedGMError as error:
+        except RefusedError as error:
             reason = " ".join(str(error).split())
-            raise FedGMError(f"{figure.name}, line {line.name}: {' '.join(words)}: {reason}") from None
+            raise RefusedError(f"{figure.name}, line {line.name}: {' '.join(words)}: {reason}") from None
         for seed in chosen:
             cfg = deepcopy(base)
             OmegaConf.update(cfg, "seed", seed)
-            own = (*words, f"seed={seed}")
+            with_seed = (*words, f"seed={seed}")
             values = {"line": f"{figure.name} {line.name}"}
             hash, rounds, every = identity(cfg), int(cfg.rounds), int(cfg.eval.every)
-            folder = locate(cfg, own, hash)
-            jobs[line.key, seed] = Job(number, seed, dict(values), own, folder, hash, rounds, every)
+            folder = locate(cfg, with_seed, hash)
+            jobs[line.key, seed] = Job(number, seed, dict(values), with_seed, folder, hash, rounds, every)
             configs[line.key, seed] = cfg
     return PlannedFigure(figure, chosen, jobs, configs)
 

@@ -1,6 +1,6 @@
 """The warm fork server: one process that has everything imported, and forks every run of a sweep.
 
-A run is a process of its own, so a crash, a leak or an out-of-memory kill stays in it. The server has no
+Each run is a separate process, so a crash, a leak or an out-of-memory kill stays in it. The server has no
 threads, so forking is safe whatever the sweep's display does. Runs die with the server, the server with the
 sweep: `kill -9` leaves nothing behind.
 """
@@ -39,7 +39,7 @@ class ForkServer:
     """The sweep's side of it."""
 
     def __init__(self) -> None:
-        self._ours, theirs = socket.socketpair()
+        self._ours, server_end = socket.socketpair()
         self._buffer = b""
         sys.stdout.flush()
         sys.stderr.flush()
@@ -49,13 +49,13 @@ class ForkServer:
             self._ours.close()
             code = 1
             try:
-                _serve(theirs, parent)
+                _serve(server_end, parent)
                 code = 0
             except BaseException:
                 traceback.print_exc()
             finally:
                 os._exit(code)
-        theirs.close()
+        server_end.close()
 
     def start(self, number: int, overrides: Sequence[str], log: Path) -> None:
         """Fork a run; its output goes to ``log``."""
@@ -115,7 +115,7 @@ def _reap(running: dict[int, int]) -> list[tuple[int, int]]:
 
 
 def _stop(running: dict[int, int]) -> None:
-    """SIGTERM, which a run takes as Ctrl-C; SIGKILL for one that does not listen."""
+    """SIGTERM, which a run takes as Ctrl-C; SIGKILL for one that does not react."""
     for pid in running:
         os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + GRACE
@@ -127,7 +127,7 @@ def _stop(running: dict[int, int]) -> None:
 
 
 def _fork(channel: socket.socket, overrides: list[str], log: str) -> int:
-    """A run's process: own session, own log, first to go when memory is short."""
+    """A run's process: its session, its log, the first to be killed when memory is short."""
     server = os.getpid()
     pid = os.fork()
     if pid:
@@ -150,7 +150,7 @@ def _fork(channel: socket.socket, overrides: list[str], log: str) -> int:
     except BaseException:
         traceback.print_exc()
     finally:
-        with suppress(OSError):  # on a full disk even the last words fail, and the code must still be told
+        with suppress(OSError):  # on a full disk even this fails, and the exit code must still arrive
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
@@ -158,14 +158,13 @@ def _fork(channel: socket.socket, overrides: list[str], log: str) -> int:
 
 def _run(overrides: list[str]) -> int:
     """The run itself, as one job of a multirun; returns its exit code."""
-    from rich.console import Console
-
     from fedgm.config import compose
     from fedgm.errors import ConfigError, RunLockedError
     from fedgm.running.start import execute
+    from fedgm.screen import Screen
 
     try:
-        execute(compose(overrides), overrides, Console(), alone=False)
+        execute(compose(overrides), overrides, Screen(), alone=False)
         return 0
     except RunLockedError as error:
         print(error)

@@ -5,10 +5,9 @@ from pathlib import Path
 from statistics import mean, median
 from tempfile import TemporaryDirectory
 
-from rich.console import Console
-
 from fedgm.clock import Stopwatch
-from fedgm.results import rows
+from fedgm.results.rows import read as read_rows
+from fedgm.screen import Screen
 from fedgm.study import rungs
 from fedgm.study.points import Job, SweepPlan
 from fedgm.study.sweep_progress import Results, rung_rounds
@@ -33,7 +32,7 @@ def expected_hours(results: Results, workers: int) -> float:
 def rounds_left(results: Results, halving: bool = True) -> list[float]:
     """Rounds that each job has still to run; where a rung has not decided yet, the mean over its points.
 
-    How many points of a rung go on is known before it decides, so the sum over all jobs is exact as long as
+    How many points a rung keeps is fixed before it decides, so the sum over all jobs is exact as long as
     none diverges.
     """
     plan = results.plan
@@ -52,7 +51,7 @@ def rounds_left(results: Results, halving: bool = True) -> list[float]:
 
 
 def _share_after(results: Results, share: dict[int, float], until: int) -> dict[int, float]:
-    """How likely each point is to go on beyond a rung: known once it has decided, equal shares before."""
+    """How likely each point is to go on beyond a rung: certain once it has decided, equal shares before."""
     plan, halving = results.plan, results.plan.file.halving
     assert halving is not None
     survivors = rungs.read(plan, until)
@@ -77,15 +76,15 @@ def _first_rounds(plan: SweepPlan) -> float:
     watch = Stopwatch()
     with TemporaryDirectory() as folder:
         words = [*job.overrides, f"output_dir={folder}", *stop, "track.mode=disabled"]
-        result = execute(compose(words), words, Console(quiet=True), alone=False)
+        result = execute(compose(words), words, Screen(quiet=True), alone=False)
         return median(_seconds(result.folder, job) or [watch.seconds()])
 
 
 def _seconds(folder: Path, job: Job) -> list[float]:
     """Seconds of each recorded round with its share of an evaluation; none before the first evaluation."""
-    own = rows.read(folder / "metrics.jsonl")
-    evaluations = [seconds for row in own if (seconds := row.get("time/eval")) is not None]
+    rows = read_rows(folder / "metrics.jsonl")
+    evaluations = [seconds for row in rows if (seconds := row.get("time/eval")) is not None]
     if not evaluations:
         return []
     spread = mean(evaluations) / min(job.eval_every, job.rounds)
-    return [(row.get("time/round") or 0.0) + spread for row in own]
+    return [(row.get("time/round") or 0.0) + spread for row in rows]

@@ -108,7 +108,7 @@ def _origin(planned: PlannedFigure, key: str) -> str:
 
 
 def _budgets(planned: PlannedFigure, claim: Claim, grids: Grids, metric: Metric) -> list[str]:
-    """What a search of FedAvg's size would have found, for lines that are winners of grids."""
+    """The expected best of a search of FedAvg's size, for lines that are winners of grids."""
     lines = {line.key: line for line in planned.figure.lines if line.grid}
     column, notes = Column(metric.column(TEST), metric), list[str]()
     for key, baseline in claim.budgets:
@@ -167,7 +167,7 @@ def speed_of(planned: PlannedFigure, evidence: Evidence) -> dict[str, Any] | Non
 def common_target(lines: Sequence[Sequence[Run]], column: str) -> float | None:
     """A test score that lines reach: the lowest of their last10, down to a whole number of percent.
 
-    Lines with a run that diverged or ended near chance are left out: chance is no target.
+    Lines with a run that diverged or ended near chance are left out: chance is not a target.
     """
     healthy = [runs for runs in lines if not any(run.is_divergent or run.near_chance for run in runs)]
     scores = [over_seeds([run.score(column) for run in runs]) for runs in healthy]
@@ -184,7 +184,7 @@ def _until(runs: Sequence[Run], column: str, target: float) -> dict[str, Any]:
 
 
 def source(planned: PlannedFigure, key: str) -> str | None:
-    """Whether a line has its grid's winner or the yaml's own value; None where the paper gives the values."""
+    """Whether a line has its grid's winner or a value of the yaml; None where the paper gives the values."""
     if not planned.figure.has_winners:
         return None
     algorithm, chosen = planned.config(key).algorithm, _origin(planned, key)

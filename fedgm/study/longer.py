@@ -1,9 +1,9 @@
 """A longer run holds the shorter ones: nothing that a round does depends on how many rounds there are.
 
-Figure 8's constant etas for 500 rounds are Figure 2's for 250, bit by bit, so nobody has to train both. It is
-so where two configurations differ in ``rounds`` (and in their name) alone, the server has the same
+Figure 8's constant etas for 500 rounds are Figure 2's for 250, bit by bit, so there is no need to train both.
+This holds where two configurations differ in ``rounds`` (and in their name) alone, the server has the same
 hyperparameters in every round of the shorter one, and all that could look at the number of rounds is ours:
-a task, a source of data or a callback of somebody else's might.
+a task, a data source or a callback from elsewhere might look at it.
 """
 
 import re
@@ -24,8 +24,8 @@ from fedgm.schedule.plan import Plan
 from fedgm.study.figure_runs import PlannedFigure
 
 MAY_DIFFER = ("rounds", "name")
-FOLLOWS = "server/W2"  # a column that follows from the number of rounds: a part has none
-LABEL = re.compile(r"[\w.-]+")  # a name from somebody else's folder is no interpolation
+FOLLOWS = "server/W2"  # a column that depends on the number of rounds: a part does not have it
+LABEL = re.compile(r"[\w.-]+")  # a name from a stored run must not act as an interpolation
 
 
 def parts(one: PlannedFigure, runs: Mapping[Key, Run]) -> dict[Key, tuple[Run, Run]]:
@@ -57,14 +57,14 @@ def _longer(cfg: DictConfig, runs: Iterable[Run]) -> list[str]:
         if type(rounds) is int and rounds > cfg.rounds and LABEL.fullmatch(str(name)):
             hashes.add(run.key[0])
             lengths.add((rounds, str(name)))
-    found: list[str] = []
+    longer: list[str] = []
     for rounds, name in sorted(lengths):
         other = deepcopy(cfg)
         OmegaConf.update(other, "rounds", rounds)
         OmegaConf.update(other, "name", name)
         if (hash := identity(other)) in hashes and _begins_as(cfg, other):
-            found.append(hash)
-    return found
+            longer.append(hash)
+    return longer
 
 
 def _begins_as(cfg: DictConfig, other: DictConfig) -> bool:
@@ -83,7 +83,7 @@ def _plan(cfg: DictConfig) -> Plan:
 
 
 def _part(cfg: DictConfig, whole: Run, hash: str) -> Run | None:
-    """The run that the shorter one would be; None where the longer one has not come so far."""
+    """The run that the shorter one would be; None where the longer one has not got that far."""
     rounds, done = int(cfg.rounds), whole.rounds_done
     said = re.search(r"in round (\d+)", str(whole.facts.get("reason")))  # it may have no row of that round
     lost = whole.is_divergent and (int(said[1]) if said else done) <= rounds
@@ -113,7 +113,7 @@ def _part(cfg: DictConfig, whole: Run, hash: str) -> Run | None:
 
 
 def _clients(cfg: DictConfig, rows: Sequence[Row]) -> float:
-    """How many clients took part; 0 where nobody knows what happened between two evaluations."""
+    """How many clients took part; 0 where the rows between two evaluations would be needed."""
     if cfg.eval.every == 1:
         return sum(row.get("cohort/clients") or 0 for row in rows)
     taking_part = cfg.participation.name, cfg.participation.sampler.name, cfg.clients.nonfinite

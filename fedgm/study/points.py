@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,17 @@ from omegaconf.errors import OmegaConfBaseException
 from fedgm.config import compose, conf_dir
 from fedgm.config.identity import identity
 from fedgm.config.winners import reading
-from fedgm.errors import ClashError, ConfigError, require, require_fits
+from fedgm.errors import ClashError, ConfigError, near, require, require_fits
 from fedgm.running.folder import locate
 from fedgm.study.sweep_file import SweepFile, Value
 
 LONGEST = 120  # characters of the name of a sweep's folder
-NOT_NAMED = ("profile=", "hydra.", "track.", "track=")  # said by the folders around it, or without effect
+NOT_NAMED = (
+    "profile=",
+    "hydra.",
+    "track.",
+    "track=",
+)  # in the names of the folders around it, or without effect
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Job:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What its record is found by."""
+        """What identifies its run."""
         return self.hash, self.seed
 
 
@@ -63,7 +67,7 @@ class SweepPlan:
 
     @property
     def folder(self) -> Path:
-        """Where the sweep's own table and pictures go."""
+        """Where the sweep's table and pictures go."""
         words = [
             self.file.name,
             *(word for word in self.extra if not word.startswith(NOT_NAMED)),
@@ -164,13 +168,12 @@ def _updated(file: SweepFile, base: DictConfig, values: dict[str, Any]) -> DictC
         if _is_group(key):
             continue
         try:
-            known = OmegaConf.select(cfg, key, throw_on_missing=False, default=_ABSENT) is not _ABSENT
-            if not known:
+            if OmegaConf.select(cfg, key, throw_on_missing=False, default=_ABSENT) is _ABSENT:
                 raise KeyError(key)
             OmegaConf.update(cfg, key, value, merge=True)
         except KeyError:
-            near = get_close_matches(key, _keys(cfg), n=1)
-            hint = f"{near[0]}: in its place" if near else "python run.py --cfg job shows all keys"
+            closest = near(key, _keys(cfg))
+            hint = f"{closest}: in its place" if closest else "python run.py --cfg job shows all keys"
             where = f"{file.path.name}: parameters.{key}"
             raise ConfigError(where, value, "a key of the configuration", hint) from None
         except OmegaConfBaseException as error:
@@ -185,12 +188,12 @@ _ABSENT = object()
 
 
 def _keys(cfg: DictConfig) -> list[str]:
-    """All dotted keys, to find the near one."""
-    found: list[str] = []
+    """All dotted keys, to suggest the closest."""
+    keys: list[str] = []
 
     def walk(node: Any, prefix: str) -> None:
         for key in node:
-            found.append(f"{prefix}{key}")
+            keys.append(f"{prefix}{key}")
             inner = (
                 None
                 if OmegaConf.is_interpolation(node, key) or OmegaConf.is_missing(node, key)
@@ -200,4 +203,4 @@ def _keys(cfg: DictConfig) -> list[str]:
                 walk(inner, f"{prefix}{key}.")
 
     walk(cfg, "")
-    return found
+    return keys

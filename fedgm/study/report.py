@@ -73,14 +73,14 @@ def _judged(verdict: dict[str, Any], claim: dict[str, Any]) -> str:
 
 
 def _verdict(claim: dict[str, Any]) -> str:
-    """In bold where all runs are there: `undecided` for want of runs says nothing about the claim."""
+    """In bold where all runs are there: `undecided` because runs are missing says nothing about the claim."""
     notes = [note for part in claim["parts"] for note in part["notes"]]
     lacking = any(note.rpartition(": ")[2] in OPEN for note in notes)
     return "runs are missing" if lacking and claim["verdict"] == "undecided" else f"**{claim['verdict']}**"
 
 
 def _beside(verdict: dict[str, Any], claim: dict[str, Any]) -> str:
-    """What stands beside a verdict: by the pooled interval, on added seeds alone, and what is not there."""
+    """What stands beside a verdict: by the pooled interval, on added seeds alone, which runs are missing."""
     words: list[str] = []
     pooled = [part["pooled"]["verdict"] for part in claim["parts"] if part.get("pooled")]
     if pooled and len(pooled) == len(claim["parts"]):
@@ -204,7 +204,7 @@ def interval(ends: dict[str, Any], unit: str, seeds: int | None = None) -> str:
         return "-"
     sign, word = ("+", "points") if unit == "points" else ("", "times")
     mean = f"{ends['mean']:{sign}.2f}"
-    if ends["low"] is None or ends["high"] is None:  # JSON has no endless numbers
+    if ends["low"] is None or ends["high"] is None:  # JSON has no infinity
         return f"{mean} {word}, one seed" if seeds == 1 else f"{mean} {word}, no interval"
     return f"{mean} [{ends['low']:{sign}.2f}, {ends['high']:{sign}.2f}] {word}"
 
@@ -220,8 +220,8 @@ def _not_run(verdicts: Sequence[dict[str, Any]]) -> str:
 
 def _title(verdict: dict[str, Any]) -> str:
     """``Figure 2``, or the name of an experiment outside the paper."""
-    own = verdict["name"] == verdict["experiment"]
-    return str(verdict["name"]) if own else f"Figure {verdict['figure']}"
+    outside = verdict["name"] == verdict["experiment"]
+    return str(verdict["name"]) if outside else f"Figure {verdict['figure']}"
 
 
 def _mean(entry: dict[str, Any] | None, metric: Metric) -> str:
@@ -259,7 +259,7 @@ def replace_between(page: Path, name: str, body: str, title: str = "") -> None:
 
 
 def require_marks(page: Path, name: str) -> None:
-    """Refuse a page without a place for the tables, before hours of work for them."""
+    """Refuse a page without a place for the tables, before hours of computing."""
     start, end = marks(name)
     if page.exists() and end not in page.read_text().partition(start)[2]:
         raise RefusedError(f"{page}: put the lines '{start}' and '{end}' where the table is to go")

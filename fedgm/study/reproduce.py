@@ -8,14 +8,15 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.figures.style import save_all
 from fedgm.files import write_json
 from fedgm.results import archive
 from fedgm.results.run import Key, Run, once
+from fedgm.screen import Screen
 from fedgm.study import evidence, judge, longer
 from fedgm.study.figure import choose
 from fedgm.study.figure_picture import picture
@@ -30,12 +31,12 @@ COLOURS = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 @dataclass
 class Reproduction:
-    """The figures that were asked for, and what is known of their runs."""
+    """The figures that were asked for, with the runs that are stored."""
 
     planned: list[PlannedFigure]
     overrides: tuple[str, ...]
     output_dir: str
-    console: Console
+    console: Screen
     stored: dict[Key, Run] | None = None  # None: run folders below output_dir
     by_name: dict[str, PlannedFigure] = field(default_factory=dict[str, PlannedFigure])
     seeds: int | Sequence[int] | None = None  # None: what each figure's yaml says
@@ -92,13 +93,11 @@ class Reproduction:
             if names := judge.not_winners(one):
                 note = f"{one.figure.name}: not at values that a grid has chosen: {', '.join(names)}"
                 how = "fedgm sweep FILE --best --write chooses"
-                self.console.print(f"  {note}; {how}", style="yellow", highlight=False, soft_wrap=True)
+                self.console.say(f"  {note}; {how}", style="yellow")
         left = len(self.missing)
         if left and timed:
             hours = self.sweep.expected_hours(workers)
-            self.console.print(
-                f"{left} runs to do, about {hours:.2f} hours with {workers} workers", highlight=False
-            )
+            self.console.print(f"{left} runs to do, about {hours:.2f} hours with {workers} workers")
 
     def run(self, workers: int) -> dict[tuple[str, int], str]:
         """Run what is missing; returns what failed."""
@@ -118,17 +117,17 @@ class Reproduction:
         """What verdict.json says but for the pooled intervals, which need the parts of all figures."""
         one = planned.judged_now(self.lookup)
         companions = [self._companion(name) for name in judge.companions(one)]
-        known = evidence.gather(planned, companions, self.lookup)
-        lines = judge.lines_of(one, known)
+        gathered = evidence.gather(planned, companions, self.lookup)
+        lines = judge.lines_of(one, gathered)
         for line in lines if one.figure.has_winners else ():
-            line["seed 0"] = self._chosen(one, line["key"], known.metric.column(TEST))
-        claims, parts = judge.judge(one, known, self.grids)
-        absent = known.on(planned.judging).absent(*(line.key for line in planned.figure.lines))
+            line["seed 0"] = self._chosen(one, line["key"], gathered.metric.column(TEST))
+        claims, parts = judge.judge(one, gathered, self.grids)
+        absent = gathered.on(planned.judging).absent(*(line.key for line in planned.figure.lines))
         verdict = {
-            **self._facts(one, known.metric),
+            **self._facts(one, gathered.metric),
             "missing seeds": [seed for seed in planned.seeds if seed not in one.seeds],
             "lines": lines,
-            "speed": judge.speed_of(one, known),
+            "speed": judge.speed_of(one, gathered),
             "claims": claims,
             "missing": absent,
         }
@@ -208,11 +207,10 @@ class Reproduction:
     def _say(self, one: PlannedFigure, verdict: dict[str, Any], paths: list[Path]) -> None:
         """Verdicts and files, in a few lines."""
         for claim in verdict["claims"]:
-            colour = COLOURS[claim["verdict"]]
-            said = f"[bold]{claim['claim']}[/] [{colour}]{claim['verdict']}[/]: {claim['text']}"
-            self.console.print(f"{one.figure.name} {said}", highlight=False, soft_wrap=True)
+            name, words = (claim["claim"], "bold"), (claim["verdict"], COLOURS[claim["verdict"]])
+            self.console.say(Text.assemble(f"{one.figure.name} ", name, " ", words, f": {claim['text']}"))
         for path in paths:
-            self.console.print(f"  {path}", highlight=False, soft_wrap=True)
+            self.console.say(f"  {path}")
 
     def export(self, path: Path) -> int:
         """The runs of the figures that are done, a part as the run that it begins; how many there were."""
@@ -228,7 +226,7 @@ def load(
     seeds: int | Sequence[int] | None = None,
     output_dir: str | Path = "outputs",
     stored: str | Path | None = None,
-    console: Console | None = None,
+    console: Screen | None = None,
     known: Sequence[str | Path] = (),
 ) -> Reproduction:
     """Plan the figures; with ``stored``, only results of that file or folder count.
@@ -240,7 +238,7 @@ def load(
     elsewhere = {key: run for key, run in begun.items() if run.is_done}  # others have no checkpoint here
     planned = [make(experiment, seeds, overrides, str(output_dir)) for experiment in choose(figure)]
     return Reproduction(
-        planned, tuple(overrides), str(output_dir), console or Console(), alone, seeds=seeds,
+        planned, tuple(overrides), str(output_dir), console or Screen(), alone, seeds=seeds,
         elsewhere=elsewhere, begun=begun,
     )  # fmt: skip
 
@@ -254,7 +252,7 @@ def reproduce(
     output_dir: str | Path = "outputs",
     stored: str | Path | None = None,
     out: str | Path | None = None,
-    console: Console | None = None,
+    console: Screen | None = None,
     known: Sequence[str | Path] = (),
 ) -> list[dict[str, Any]]:
     """Do what ``fedgm reproduce FIGURE`` does; returns what each verdict.json holds."""

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
+from warnings import warn
 
-from fedgm.files import beside
+from fedgm.files import beside, read_json
+from fedgm.seals import is_as_written, with_seal, write_json
 
 if TYPE_CHECKING:
     from fedgm.study.points import SweepPlan
@@ -30,7 +32,7 @@ class Halving:
     s: int | None = None
 
     def rungs(self, evaluations: int) -> list[int]:
-        """Evaluations after which a rung decides, ascending, below the run's own number."""
+        """Evaluations after which a rung decides, ascending, below the run's number."""
         if self.min_iter is not None:
             rungs, rung = set[int](), float(self.min_iter)
             while rung < evaluations:
@@ -47,7 +49,7 @@ class Halving:
         return max(1, ceil(points / self.eta - 1e-9))
 
     def survivors(self, scores: Mapping[int, float | None], higher: bool) -> list[int]:
-        """The best of the points; None (diverged) loses, ties go to the lower."""
+        """The best of the points; None (diverged) loses, ties go to the lower number."""
         sign = -1.0 if higher else 1.0
         alive = [point for point, score in scores.items() if score is not None]
         ranked = sorted(alive, key=lambda point: (sign * (scores[point] or 0.0), point))
@@ -55,23 +57,26 @@ class Halving:
 
 
 def read(plan: "SweepPlan", until: int) -> list[int] | None:
-    """The points that go on beyond round ``until``, or None while nobody has decided."""
+    """The points that go on beyond round ``until``, or None before the rung has decided."""
+    path = _path(plan, until)
+    decision = read_json(path) or {}
     try:
-        decision = json.loads(_path(plan, until).read_text())
-        return [int(point) for point in decision["survivors"]]
-    except (OSError, ValueError, KeyError, TypeError):
+        return [int(point) for point in decision["survivors"]] if is_as_written(decision, path.name) else None
+    except (ValueError, KeyError, TypeError):
         return None
 
 
 def keep(plan: "SweepPlan", until: int, survivors: list[int]) -> list[int]:
-    """Keep a decision, unless another runner was faster: then its decision counts."""
+    """Keep a decision, unless another runner was faster: then its decision counts. A changed one does not."""
     path = _path(plan, until)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        _create(path, json.dumps({"survivors": survivors, "round": until}) + "\n")
+        _create(path, json.dumps(with_seal({"survivors": survivors, "round": until}, path.name)) + "\n")
     except FileExistsError:
-        decided = read(plan, until)
-        return survivors if decided is None else decided
+        if (decided := read(plan, until)) is not None:
+            return decided
+        warn(f"{path} is damaged: the rung decides again", stacklevel=2)
+        write_json(path, {"survivors": survivors, "round": until})
     return survivors
 
 

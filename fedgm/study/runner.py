@@ -1,18 +1,22 @@
 """Runs a sweep: starts what may run, watches it end, asks the rungs, until nothing is left."""
 
+import os
 import signal
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from fedgm.files import no_link
 from fedgm.lock import is_alive
+from fedgm.plain import plain
 from fedgm.study.fork_server import BUSY, Ended, ForkServer
 from fedgm.study.points import Job
 from fedgm.study.sweep_progress import Key, Results, targets
 
 TICK = 0.5  # seconds between two looks
 PAUSE = 30.0  # seconds until a job that another process holds is tried again
+LAST = 20_000  # bytes of a log in which its last line is looked for
 DEATHS = 3  # a run that signals have ended so often has failed
 
 
@@ -45,7 +49,7 @@ class Runner:
             server.close()
 
     def _fill(self, server: ForkServer) -> bool:
-        """Start jobs while workers are free; whether anything is left to run, here or elsewhere."""
+        """Start jobs while workers are free; whether anything is left to run here or in another process."""
         allowed, todo = targets(self.results), False
         ours = {job.key for job in self.running.values()}
         jobs = self.results.plan.jobs
@@ -62,7 +66,7 @@ class Runner:
         return todo
 
     def _is_free(self, job: Job) -> bool:
-        """Whether nobody works on it; a job that was busy a moment ago must not keep a worker from others."""
+        """Whether no process works on it; a job that was busy a moment ago must not block a worker."""
         return not is_alive(job.folder) and time.monotonic() - self._busy.get(job.key, -PAUSE) >= PAUSE
 
     def _take(self, ended: Ended) -> None:
@@ -91,8 +95,10 @@ def reason(job: Job, code: int) -> str:
     if code < 0:
         return f"ended by {signal.Signals(-code).name}"
     try:
-        lines = [line for line in (job.folder / "output.log").read_text().splitlines() if line.strip()]
+        with open(job.folder / "output.log", "rb", opener=no_link) as log:
+            log.seek(max(0, os.fstat(log.fileno()).st_size - LAST))
+            lines = [line for line in log.read(LAST).decode(errors="replace").splitlines() if line.strip()]
     except OSError:
         lines = []
-    last = lines[-1][:200] if lines else f"exit code {code}"
+    last = plain(lines[-1]) if lines else f"exit code {code}"
     return last if code else f"ended without progress: {last}"

@@ -4,20 +4,19 @@ import csv
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from fedgm.config import conf_dir, validate
-from fedgm.errors import require
+from fedgm.errors import near, require
 from fedgm.files import write_atomically
+from fedgm.plain import plain
 from fedgm.results import archive
 from fedgm.results.find import find
 from fedgm.results.run import Key, Run, once
 from fedgm.results.summary import WELL
+from fedgm.screen import Screen
 from fedgm.study import points, sweep_file
 from fedgm.study.display import Display, as_rows, closing
 from fedgm.study.hours import expected_hours
@@ -29,10 +28,10 @@ from fedgm.study.winners import require_winner, write_best
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep file with what the command line adds, and what is known of its runs."""
+    """A sweep file with what the command line adds, and the results of its runs."""
 
     results: Results
-    console: Console
+    console: Screen
 
     @property
     def plan(self) -> SweepPlan:
@@ -72,8 +71,10 @@ class Sweep:
     def _require_measured(self, columns: Sequence[str]) -> None:
         """Refuse a metric that no run will have."""
         asked = self.plan.file
-        near = (get_close_matches(asked.metric, columns, n=1) or list(columns)[-1:])[0]
-        key, hint = f"{asked.path.name}: metric.name", f"metric: {{name: {near}, goal: {asked.goal}}}"
+        key, hint = (
+            f"{asked.path.name}: metric.name",
+            f"metric: {{name: {near(asked.metric, columns) or columns[-1]}, goal: {asked.goal}}}",
+        )
         require(asked.metric in columns, key, asked.metric, f"one of {', '.join(columns)}", hint)
 
     def status(self) -> None:
@@ -85,12 +86,12 @@ class Sweep:
         closing(self.console, self.results, failed)
         from fedgm.study import sweep_pictures
 
-        written = write_table(self.results)  # first: what cannot be drawn must not cost the table
+        written = write_table(self.results)  # first: a picture that fails must not cost the table
         drawn = sweep_pictures.draw(self.results)
         for path in [*written, *drawn]:
-            self.console.print(f"  {path}", highlight=False, soft_wrap=True)
+            self.console.say(f"  {path}")
         if send and (note := sweep_pictures.send(self.plan, drawn)):
-            self.console.print(f"  {note}", highlight=False, soft_wrap=True)
+            self.console.say(f"  {plain(note)}")
 
     def write_winner(self) -> Path:
         """Keep the winner in ``conf/best``."""
@@ -119,11 +120,11 @@ def load(
     seeds: Sequence[int] = (0,),
     output_dir: str | Path = "outputs",
     stored: Iterable[str | Path] = (),
-    console: Console | None = None,
+    console: Screen | None = None,
 ) -> Sweep:
     """Read and plan a sweep; runs in the files or folders of ``stored`` count as done."""
     planned = points.make(sweep_file.read(Path(path)), overrides, seeds, str(output_dir))
-    return Sweep(Results(planned, stored_runs(stored)), console or Console())
+    return Sweep(Results(planned, stored_runs(stored)), console or Screen())
 
 
 def stored_runs(places: Iterable[str | Path]) -> dict[Key, Run]:

@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import yaml
 
-from fedgm.errors import ClashError, ConfigError, RefusedError, require, require_fits
+from fedgm.errors import ClashError, ConfigError, RefusedError, near, require, require_fits
 from fedgm.study import distributions
-from fedgm.study.distributions import DISTRIBUTIONS, draw, kind, misses, own_keys
+from fedgm.study.distributions import DISTRIBUTIONS, draw, keys_of, kind, misses
 from fedgm.study.rungs import Halving
 
 KEYS = (
@@ -45,15 +44,13 @@ class SweepFile:
 def read(path: Path) -> SweepFile:
     """The checked file; raises :class:`ConfigError` for the first thing that cannot be run."""
     content = _content(path)
-    _require_known(f"{path.name}: ", content, KEYS)
+    _require_keys(f"{path.name}: ", content, KEYS)
     method = content.get("method")
     if method == "bayes":
         allowed = "grid or random: a Bayesian search needs W&B's server"
         raise ConfigError(f"{path.name}: method", method, allowed, f"wandb sweep {path}, then wandb agent")
-    near = get_close_matches(str(method), ["grid", "random"], n=1)
-    require(
-        method in ("grid", "random"), f"{path.name}: method", method, "grid or random", *_try("method", near)
-    )
+    hint = f"method: {near(str(method), ('grid', 'random')) or 'grid'}"
+    require(method in ("grid", "random"), f"{path.name}: method", method, "grid or random", hint)
     metric, goal = _metric(path, content)
     return SweepFile(
         path, str(content.get("name") or path.stem), cast(Any, method), metric, cast(Any, goal),
@@ -61,16 +58,12 @@ def read(path: Path) -> SweepFile:
     )  # fmt: skip
 
 
-def _require_known(place: str, node: Mapping[str, Any], known: Sequence[str]) -> None:
+def _require_keys(place: str, node: Mapping[str, Any], allowed: Sequence[str]) -> None:
     """Refuse a misspelt key: what it was meant to say would be ignored."""
     for key in node:
-        near = get_close_matches(str(key), known, n=1)
-        hint = f"{near[0]}: as the key" if near else "without it"
-        require(key in known, f"{place}{key}", "(unknown key)", ", ".join(known), hint)
-
-
-def _try(key: str, near: list[str]) -> tuple[str]:
-    return (f"{key}: {near[0] if near else 'grid'}",)
+        closest = near(str(key), allowed)
+        hint = f"{closest}: as the key" if closest else "without it"
+        require(key in allowed, f"{place}{key}", "(unknown key)", ", ".join(allowed), hint)
 
 
 def _content(path: Path) -> dict[str, Any]:
@@ -78,9 +71,9 @@ def _content(path: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(path.read_text())
     except OSError as error:
-        raise RefusedError(f"{path}: {error.strerror}. The project's own are in sweeps/") from None
+        raise RefusedError(f"{path}: {error.strerror}. Examples are in sweeps/") from None
     except yaml.YAMLError as error:
-        raise RefusedError(f"{path}: no yaml ({' '.join(str(error).split())})") from None
+        raise RefusedError(f"{path}: not a yaml file ({' '.join(str(error).split())})") from None
     require(isinstance(content, dict), str(path), type(content).__name__, "a W&B sweep file", "method: grid")
     return cast(dict[str, Any], content)
 
@@ -91,7 +84,7 @@ def _metric(path: Path, content: dict[str, Any]) -> tuple[str, str]:
     key, example = f"{path.name}: metric", "metric: {name: test/loss, goal: minimize}"
     ok = isinstance(metric, dict) and isinstance(metric.get("name"), str)
     if isinstance(metric, dict):
-        _require_known(f"{key}.", cast(dict[str, Any], metric), METRIC)
+        _require_keys(f"{key}.", cast(dict[str, Any], metric), METRIC)
     require(ok, key, metric, "the name of a measured value", example)
     goal = cast(dict[str, Any], metric).get("goal", "minimize")  # W&B's default
     require(goal in ("maximize", "minimize"), f"{key}.goal", goal, "maximize or minimize", example)
@@ -142,10 +135,10 @@ def _number(value: Value) -> Value:
 
 
 def _check_parameter(key: str, name: str, node: Any, method: str) -> None:
-    """One entry of ``parameters``: values that survive a command line, from a known distribution."""
+    """One entry of ``parameters``: values that survive a command line, from one of our distributions."""
     example = f"{name}: {{values: [0.5, 1.0]}}"
     require(isinstance(node, Mapping), key, node, "value:, values: or a distribution", example)
-    _require_known(f"{key}.", node, distributions.KEYS)
+    _require_keys(f"{key}.", node, distributions.KEYS)
     if method == "grid":
         ok = "value" in node or "values" in node
         require(ok, key, dict(node), "value: or values: (a grid has no distributions)", example)
@@ -154,7 +147,7 @@ def _check_parameter(key: str, name: str, node: Any, method: str) -> None:
         raise ClashError(key, dict(node), problem, f"{name}: {{min: 0.5, max: 5.0}}")
     for word in node:
         require_fits(
-            word in own_keys(node), f"{key}.{word}", node[word], f"{kind(node)} has no such key", "without it"
+            word in keys_of(node), f"{key}.{word}", node[word], f"{kind(node)} has no such key", "without it"
         )
     values = node["values"] if "values" in node else [node.get("value")]
     require(isinstance(values, list) and bool(values), f"{key}.values", values, "a list of values", example)
@@ -172,9 +165,9 @@ def _halving(path: Path, content: dict[str, Any]) -> Halving | None:
         return None
     key, example = f"{path.name}: early_terminate", "early_terminate: {type: hyperband, min_iter: 3, eta: 3}"
     require(isinstance(node, dict) and node.get("type") == "hyperband", key, node, "type: hyperband", example)
-    known = ("type", "min_iter", "max_iter", "s", "eta", "strict")
+    keys = ("type", "min_iter", "max_iter", "s", "eta", "strict")
     for name in node:
-        require(name in known, f"{key}.{name}", node[name], f"one of {', '.join(known)}", example)
+        require(name in keys, f"{key}.{name}", node[name], f"one of {', '.join(keys)}", example)
     eta = node.get("eta", 3)
     require(isinstance(eta, int | float) and eta > 1, f"{key}.eta", eta, "a number above 1", example)
     low, high, s = node.get("min_iter"), node.get("max_iter"), node.get("s")

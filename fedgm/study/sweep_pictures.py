@@ -58,7 +58,7 @@ def _point(results: Results, job: Job) -> Point:
 
 
 def _mark(state: str) -> Mark:
-    """The mark of a state; a run whose folder is damaged has none of its own."""
+    """The mark of a state; a run whose folder is damaged is drawn as failed."""
     mark = str(Status.PAUSED if state in WAITS else state)
     return cast(Mark, mark) if mark in get_args(Mark) else "failed"
 
@@ -82,14 +82,16 @@ def _baseline(results: Results) -> tuple[float | None, str]:
 def _peers(results: Results, runs: Iterable[Run]) -> list[Run]:
     """Finished FedAvg runs of the same seed that differ from the sweep's in the server's values alone."""
     plan = results.plan
-    own = [run for job in plan.jobs if job.seed == plan.seeds[0] and (run := results.of(job)) is not None]
-    if not own:
+    peers_of = [
+        run for job in plan.jobs if job.seed == plan.seeds[0] and (run := results.of(job)) is not None
+    ]
+    if not peers_of:
         return []
     return [
         run
         for run in runs
         if (run.status, run.facts["algorithm"], run.seed) == (Status.FINISHED, "fedavg", plan.seeds[0])
-        and all(_fits(run, other) for other in own)
+        and all(_fits(run, other) for other in peers_of)
     ]
 
 
@@ -120,7 +122,7 @@ def send(plan: SweepPlan, pictures: list[Path]) -> str | None:
         )  # fmt: skip
         run.log({picture.stem: wandb.Image(str(picture)) for picture in pictures})
         run.finish()
-    except Exception as error:  # a picture that does not arrive must not hide a result that is stored
+    except Exception as error:  # an upload that fails must not hide a stored result
         reason = (str(error).splitlines() or [type(error).__name__])[0][:80]
         return f"W&B did not take the pictures ({reason}); they are in {plan.folder}"
     return f"{len(pictures)} pictures sent to the W&B project {track.project}"

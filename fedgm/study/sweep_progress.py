@@ -10,7 +10,7 @@ from fedgm.study import rungs
 from fedgm.study.points import Job, SweepPlan
 from fedgm.tasks.metric import Column, column
 
-WAITING = "waiting"  # nobody has begun it
+WAITING = "waiting"  # not begun
 
 
 @dataclass

@@ -104,5 +104,5 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def _exp(value: float) -> float:
-    """exp() that knows the ends of an endless interval, and of a very wide one."""
+    """exp() that gives infinity instead of an overflow."""
     return math.inf if value > 700 else math.exp(value)

@@ -87,20 +87,26 @@ def require_winner(results: Results) -> Ranked:
     allowed = "a sweep over algorithm.eta, algorithm.beta and algorithm.nu alone"
     require(not others, "--write", ", ".join(others), allowed, "--best without --write")
     cfg = plan.configs[0]
-    allowed = f"winners of {plan.experiment} are read by no experiment: it takes those of {cfg.winners}"
+    allowed = f"no experiment reads winners of {plan.experiment}: it takes those of {cfg.winners}"
     require_fits(
         cfg.winners == plan.experiment, "--write", plan.experiment, allowed, "--best without --write"
     )
-    own = round(cfg.paper_rounds * cfg.profile.rounds_scale)
+    planned = round(cfg.paper_rounds * cfg.profile.rounds_scale)
     rounds = plan.jobs[0].rounds
     require(
-        rounds == own, "rounds", rounds, f"the profile's own {own}: a rehearsal has no winner", "no rounds="
+        rounds == planned,
+        "rounds",
+        rounds,
+        f"the profile's {planned}: a shorter sweep chooses no winner",
+        "no rounds=",
     )
     limits = targets(results)
     open_ = [j for j in plan.jobs if j.seed == plan.seeds[0] and not results.is_through(j, limits[j.key])]
     if ranked := ranking(results) if not open_ else []:
         return ranked[0]
-    raise FedGMError(f"{file.path}: {len(open_)} of {len(plan.jobs)} runs are not done: no winner yet")
+    raise FedGMError(
+        f"{file.path}: {len(open_)} of {len(plan.jobs)} runs are not done, so there is no winner yet"
+    )
 
 
 def write_best(path: Path, plan: SweepPlan, winner: Ranked) -> None:
@@ -108,10 +114,10 @@ def write_best(path: Path, plan: SweepPlan, winner: Ranked) -> None:
 
     A winner that was chosen on another seed stays: choosing and judging are different seeds.
     """
-    known: dict[str, Any] = {}
+    winners: dict[str, Any] = {}
     if path.exists():
-        known = yaml.safe_load(path.read_text()) or {}
-    place = known.setdefault(plan.experiment, {})
+        winners = yaml.safe_load(path.read_text()) or {}
+    place = winners.setdefault(plan.experiment, {})
     keys = [plan.algorithm] + ([plan.reading] if plan.reading else [])
     for key in keys[:-1]:
         place = place.setdefault(key, {})
@@ -123,7 +129,7 @@ def write_best(path: Path, plan: SweepPlan, winner: Ranked) -> None:
     place[keys[-1]] = new
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, HEADER + _yaml(known))
+        write_atomically(path, HEADER + _yaml(winners))
     except OSError as error:
         raise FedGMError(f"{path}: {error.strerror}. Use a checkout whose conf/ you may write to") from None
 
@@ -134,7 +140,7 @@ HEADER = """\
 """
 
 
-def _yaml(known: Mapping[str, Any]) -> str:
+def _yaml(winners: Mapping[str, Any]) -> str:
     """A line per winner, sorted, so that files differ only where winners do."""
     lines: list[str] = []
 
@@ -148,5 +154,5 @@ def _yaml(known: Mapping[str, Any]) -> str:
                 lines.append(f"{'  ' * depth}{key}:")
                 walk(inner, depth + 1)
 
-    walk(known, 0)
+    walk(winners, 0)
     return "\n".join(lines) + "\n"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-Row = dict[str, float | int | None]  # what is known of a round, by column
+Row = dict[str, float | int | None]  # the record of a round, by column
 SPLITS = ("train", "test")  # of which x_t is measured; `local` is measured while clients train
 TRAIN, TEST = SPLITS
 WORDS = {TRAIN: "training", TEST: "test"}
@@ -46,7 +46,7 @@ class Metric(NamedTuple):
 
 LOSS = Metric("loss", "loss")
 ACCURACY = Metric("acc", "accuracy", "higher", 100.0, "%")
-STANDARD = {metric.name: metric for metric in (LOSS, ACCURACY)}  # known without a run
+STANDARD = {metric.name: metric for metric in (LOSS, ACCURACY)}  # described without a run
 
 
 def has_chance_level(name: str) -> bool:
@@ -69,7 +69,7 @@ class Column(NamedTuple):
     def words(self) -> str:
         """What it is, without its unit: test accuracy."""
         split, _, name = self.name.partition("/")
-        plain = self.metric.label == name and name not in STANDARD  # nobody has described it
+        plain = self.metric.label == name and name not in STANDARD  # no task has described it
         return self.name if plain or split not in SPLITS else self.metric.words(split)
 
     @property
@@ -105,9 +105,8 @@ class Scoreboard(NamedTuple):
         return self.metric(self.headline)
 
     def metric(self, column: str) -> Metric:
-        """The metric that a column holds."""
-        name = column.split("/")[-1]
-        return next(metric for metric in self.metrics if metric.name == name)
+        """The metric that a column holds; one that no task has described is shown under its name."""
+        return described(column.rpartition("/")[2], [self])
 
     def show(self, column: str, values: Mapping[str, Any], digits: int = 4) -> str:
         """A column's value for people."""

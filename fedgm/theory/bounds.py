@@ -1,7 +1,7 @@
 """Theorems 1 to 3 and the corollary: their conditions and their bounds.
 
 A diagnostic, never a gate. ``variant="printed"`` is the statement as the paper has it; ``"corrected"``
-repairs slips that its own proofs show. The corrections are ours and unpublished.
+repairs slips that the proofs show. The corrections are ours and unpublished.
 """
 
 from math import inf, nan, sqrt
@@ -12,10 +12,14 @@ from fedgm.theory.statement import Condition, Report, Terms, Variant, drawn_vari
 
 PRINTED = (
     "the printed Theorem 3 has no term for drawing m of n clients. Where sigma_g is all that is left, runs "
-    "exceed its bound. variant=corrected has the term."
+    "exceed its bound. variant=corrected has the term; docs/theorem3.md has the example."
+)
+UNSTATED = (
+    "its proof also uses {square} L^2 S tau^2 eta_1^2 C^2 eta_l^2 + C S (L^2 W1^2 C + 1 + L bar) eta_l <= 1, "
+    "which the printed statement omits; here the left side is {value:.3g}."
 )
 OUTLIER = (
-    "the corollary's proof uses sigma_g for the clients that arrive, whoever they are. Give sigma_g the "
+    "the corollary's proof uses sigma_g for whichever clients arrive. Give sigma_g the "
     "largest single client's value, max_i |grad f_i - grad f|, to get a bound that holds."
 )
 
@@ -32,12 +36,20 @@ def theorem3(problem: Problem, setting: Setting, variant: Variant = "corrected")
     - T in the last term of Pl;
     - tau + 1 for tau in the second condition, since an update may have any of tau + 1 ages, and the condition
       on the descent that the proof uses.
+
+    >>> from fedgm.theory import Problem, Setting
+    >>> problem = Problem(L=1.0, sigma_l=1.0, sigma_g=1.0, f0_minus_fstar=1.0)
+    >>> late = Setting(n=10, m=5, K=5, eta_l=0.001, stages=[(500, 1.0, 0.9, 0.9)],
+    ...                tau=4, K_law=[(2, 0.5), (8, 0.5)])
+    >>> report = theorem3(problem, late)
+    >>> report.holds, round(report.bound.total, 2)
+    (True, 8.06)
     """
     _require_average(setting)
     if variant == "printed":
-        note = PRINTED if setting.m < setting.n else ""
+        notes = [PRINTED if setting.m < setting.n else "", _unstated(problem, setting, 2)]
         conditions, terms = _printed(problem, setting, drift=20, delay=4, T_last=1)
-        return state("3", "Theorem 3", variant, problem, setting, conditions, terms, note)
+        return state("3", "Theorem 3", variant, problem, setting, conditions, terms, *notes)
     L, tau, eta_l, s, eta_1 = problem.L, setting.tau, setting.eta_l, symbols(setting), setting.stages[0][1]
     r = drawn_variance(setting)
     f = 1 + 1.5 * r
@@ -63,6 +75,12 @@ def corollary(problem: Problem, setting: Setting, variant: Variant = "corrected"
     Pg gains 6, a floor that no eta_l removes. Both variants ask for max_i |grad f_i - grad f| <= sigma_g,
     which the proof uses: without it one outlier that always arrives breaks the bound. Corrected are only the
     conditions: the one on the descent that the proof uses, and tau + 1 for tau as in Theorem 3.
+
+    >>> from fedgm.theory import Problem, Setting
+    >>> problem = Problem(L=1.0, sigma_l=1.0, sigma_g=1.0, f0_minus_fstar=1.0, sigma_max=1.0)
+    >>> late = Setting(n=10, m=5, K=5, eta_l=0.001, stages=[(500, 1.0, 0.9, 0.9)], tau=4)
+    >>> corollary(problem, late).holds
+    True
     """
     _require_average(setting)
     L, tau, eta_l, s, eta_1 = problem.L, setting.tau, setting.eta_l, symbols(setting), setting.stages[0][1]
@@ -81,10 +99,18 @@ def corollary(problem: Problem, setting: Setting, variant: Variant = "corrected"
     largest = nan if problem.sigma_max is None else problem.sigma_max
     asked = "max_i |grad f_i - grad f| <= sigma_g (unstated)"
     alike = Condition(asked, largest, problem.sigma_g, "max_i |grad f_i - grad f|")
-    note = "" if alike.holds else OUTLIER
+    notes = ["" if alike.holds else OUTLIER, _unstated(problem, setting, 3) if variant == "printed" else ""]
     terms = (first, Pl, Pg + 6)
     name = "Corollary of Theorem 3"
-    return state("3n", name, variant, problem, setting, (*conditions, alike), terms, note)
+    return state("3n", name, variant, problem, setting, (*conditions, alike), terms, *notes)
+
+
+def _unstated(problem: Problem, setting: Setting, square: int) -> str:
+    """The condition on the descent that the proofs of Theorem 3 (2) and its corollary (3) use."""
+    L, s, eta_l, eta_1 = problem.L, symbols(setting), setting.eta_l, setting.stages[0][1]
+    value = square * L**2 * s.S * setting.tau**2 * eta_1**2 * s.C**2 * eta_l**2
+    value += s.C * s.S * (L**2 * s.W1**2 * s.C + 1 + L * s.bar) * eta_l
+    return UNSTATED.format(square=square, value=value)
 
 
 def _printed(
@@ -135,7 +161,14 @@ def _root(square: float, linear: float, limit: float) -> float:
 
 
 def theorem1(problem: Problem, setting: Setting, variant: Variant = "corrected") -> Report:
-    """Theorem 1, full participation; both variants agree."""
+    """Theorem 1, full participation; both variants agree.
+
+    >>> from fedgm.theory import Problem, Setting
+    >>> problem = Problem(L=1.0, sigma_l=1.0, sigma_g=1.0, f0_minus_fstar=1.0)
+    >>> report = theorem1(problem, Setting(n=10, m=10, K=5, eta_l=0.001, stages=[(500, 1.0, 0.9, 0.9)]))
+    >>> report.holds, round(report.eta_l_limit, 4), round(report.bound.total, 2)
+    (True, 0.003, 1.52)
+    """
     L, K, n, eta_l, s = problem.L, setting.K, setting.n, setting.eta_l, symbols(setting)
     descent = 1 / (K * s.S * s.C * (L * s.bar + 1 + L**2 * s.W1**2 * s.C))
     conditions = (
@@ -161,6 +194,12 @@ def theorem2(problem: Problem, setting: Setting, variant: Variant = "corrected")
     - L^2 for L^3 in the terms with 15 and 90;
     - C_b beside W1^2 in the condition and in the terms with r: a weight (1 - beta_1) that enters d in the
       first stage is remembered with beta_S in the last.
+
+    >>> from fedgm.theory import Problem, Setting
+    >>> problem = Problem(L=1.0, sigma_l=1.0, sigma_g=1.0, f0_minus_fstar=1.0)
+    >>> half = Setting(n=10, m=5, K=5, eta_l=0.001, stages=[(500, 1.0, 0.9, 0.9)])
+    >>> [round(theorem2(problem, half, variant).bound.total, 2) for variant in ("printed", "corrected")]
+    [1.75, 2.42]
     """
     L, K, n, m, eta_l = problem.L, setting.K, setting.n, setting.m, setting.eta_l
     s, corrected = symbols(setting), variant == "corrected"
@@ -186,7 +225,13 @@ def theorem2(problem: Problem, setting: Setting, variant: Variant = "corrected")
 
 
 def diagnose(problem: Problem, setting: Setting, variant: Variant = "corrected") -> Report:
-    """The theorem that fits: 3 with delays or uneven K, else 2 where m < n, else 1."""
+    """The theorem that fits: 3 with delays or uneven K, else 2 where m < n, else 1.
+
+    >>> from fedgm.theory import Problem, Setting
+    >>> problem = Problem(L=1.0, sigma_l=1.0, sigma_g=1.0, f0_minus_fstar=1.0)
+    >>> diagnose(problem, Setting(n=10, m=5, K=5, eta_l=0.001, stages=[(500, 1.0, 0.9, 0.9)])).theorem
+    'Theorem 2'
+    """
     if setting.tau > 0 or setting.K_law:
         return theorem3(problem, setting, variant)
     return (theorem2 if setting.m < setting.n else theorem1)(problem, setting, variant)

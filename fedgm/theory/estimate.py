@@ -65,7 +65,7 @@ def hessian_norm(
 
 @contextmanager
 def evaluating(module: nn.Module) -> Generator[list[nn.Parameter]]:
-    """The trainable parameters, in evaluation mode, each part's own mode restored afterwards.
+    """The trainable parameters, in evaluation mode, each part's mode restored afterwards.
 
     In training mode BatchNorm and dropout would change f from call to call.
     """
@@ -174,11 +174,11 @@ def gradient_spread(
     with evaluating(module) as parameters:
         total = torch.zeros(sum(p.numel() for p in parameters), dtype=torch.float64)
         for index, client in enumerate(clients, start=1):
-            own = _client(module, loss, client, parameters)
-            f0 += own.loss / n
-            noise += own.variance / n
-            carried.append(0.0 if whole else own.variance / len(client))
-            total += own.mean / n
+            measured = _client(module, loss, client, parameters)
+            f0 += measured.loss / n
+            noise += measured.variance / n
+            carried.append(0.0 if whole else measured.variance / len(client))
+            total += measured.mean / n
             if tell is not None:
                 tell("sigma", index, 2 * n)
         # A second pass instead of all clients' gradients in memory at once.

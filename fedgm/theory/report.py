@@ -61,7 +61,7 @@ def _sentence(c: Condition, theorem: str) -> str:
         return (
             f"eta_l = {number(c.value)} is {times(c.factor)} above what {theorem} allows, {number(c.limit)}."
         )
-    if not c.known:
+    if not c.is_known:
         return f"{c.subject} is not known: {c.text} may fail."
     if c.limit == 0:
         return f"{c.subject} = {number(c.value)} is not 0: {c.text}."
@@ -75,7 +75,7 @@ def _conditions(report: Report) -> Table:
         column.justify, column.no_wrap = "right", True
     table.columns[3].no_wrap = True
     for c in report.conditions:
-        table.add_row(Text(c.text), number(c.value) if c.known else "?", number(c.limit), _mark(c))
+        table.add_row(Text(c.text), number(c.value) if c.is_known else "?", number(c.limit), _mark(c))
     return table
 
 
@@ -83,7 +83,7 @@ def _mark(c: Condition) -> Text:
     """Whether it holds, else by how much it fails."""
     if c.holds:
         return Text("holds", style="green")
-    if not c.known:
+    if not c.is_known:
         return Text("not known", style="red")
     return Text(f"fails, {times(c.factor)}" if isfinite(c.factor) else "fails", style="red")
 

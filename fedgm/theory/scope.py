@@ -31,11 +31,11 @@ def _client(training: Training) -> list[str]:
     node, name = training.optimizer, training.client
     rule = str(node.get("_target_", "")).rsplit(".", 1)[-1]
     momentum, decay = node.get("momentum", 0), node.get("weight_decay", 0)
-    own = (
+    problem = (
         "its clients keep a state from round to round" if training.keeps_state else "it changes the gradients"
     )
     return [
-        "" if training.plain else f"client={name}: {own}, where Alg. 2 is plain SGD. Try client=plain",
+        "" if training.plain else f"client={name}: {problem}, where Alg. 2 is plain SGD. Try client=plain",
         "" if rule == "SGD" else f"local optimizer {rule}: its steps are adaptive. Try local.optimizer=sgd",
         f"local.momentum={momentum}: a local step depends on the ones before it. Try local.momentum=0"
         if momentum and rule == "SGD"

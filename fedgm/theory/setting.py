@@ -147,7 +147,7 @@ def symbols(setting: Setting) -> Symbols:
 
 
 def theory_stages(plan: Plan) -> tuple[TheoryStage, ...]:
-    """The stages of a run's plan; the theorems know no server rule but FedGM."""
+    """The stages of a run's plan; the theorems cover no server rule but FedGM."""
     if plan.at(plan.ends[-1])[1] != plan.stages[-1].hyper:
         raise RefusedError(
             "the theorems cover stages of constant eta, beta and nu; this schedule changes them every round. "
@@ -178,7 +178,7 @@ class Work(NamedTuple):
 
 
 def local_work(scheme: Participation, steps: Steps, rounds: int) -> Work:
-    """Alg. 3 where nobody is late and all do the same epochs unweighted, else Alg. 4.
+    """Alg. 3 where no client is late and all do the same epochs unweighted, else Alg. 4.
 
     m is the smallest cohort, since fewer clients make a larger bound. Theorem 3 divides an update by its K;
     what a run does instead, w_i delta_i = (w_i K_i) delta_i / K_i, is a factor of its etas. Clients with

@@ -57,7 +57,13 @@ READINGS = (
 
 
 def response(reading: Reading, q: float) -> Array:
-    """a_0 .. a_{delay-1} of D_t = sum_tau a_tau x_{t-tau}, the mean delta in a direction."""
+    """a_0 .. a_{delay-1} of D_t = sum_tau a_tau x_{t-tau}, the mean delta in a direction.
+
+    >>> response(IDEAL, 0.5)  # 1 - 0.5^3
+    array([0.875])
+    >>> response(Reading("two models to start from", delay=2), 0.5)
+    array([0.4375, 0.4375])
+    """
     low, high = reading.epochs
     epochs = list(range(low, high + 1))
     w = np.array(weights(reading.normalize, epochs, epochs, reading.reference))
@@ -70,7 +76,12 @@ def response(reading: Reading, q: float) -> Array:
 
 
 def transition(a: Array, m: Momentum) -> Array:
-    """One round (Eq. 2) as a matrix on (x_t, ..., x_{t-delay+1}, d_t): the images of the unit vectors."""
+    """One round (Eq. 2) as a matrix on (x_t, ..., x_{t-delay+1}, d_t): the images of the unit vectors.
+
+    >>> transition(response(IDEAL, 0.5), Momentum(eta=1.0, beta=0.0, nu=0.0))
+    array([[0.125, 0.   ],
+           [0.875, 0.   ]])
+    """
     unit = np.eye(len(a) + 1)
     past, d = unit[:-1], unit[-1]
     x, d = server_step(past[0], d, a @ past, m)
@@ -78,13 +89,26 @@ def transition(a: Array, m: Momentum) -> Array:
 
 
 def radius(reading: Reading, m: Momentum) -> float:
-    """The largest |eigenvalue| over all directions; below 1 the mean of every run shrinks."""
+    """The largest |eigenvalue| over all directions; below 1 the mean of every run shrinks.
+
+    >>> delayed = Reading("delay 5, start/reference", 5, (1, 6), "reference")
+    >>> radius(delayed, Momentum(eta=0.5, beta=0.0, nu=0.0)) < 1
+    True
+    >>> radius(delayed, Momentum(eta=5.0, beta=0.0, nu=0.0)) < 1
+    False
+    """
     matrices = np.stack([transition(response(reading, float(q)), m) for q in DIRECTIONS])
     return float(np.abs(np.linalg.eigvals(matrices)).max())
 
 
 def largest_eta(reading: Reading, beta: float, nu: float, step: float = 0.1) -> float:
-    """The eta up to which all are stable, to 1e-6; ``LARGEST`` where all that are looked at are."""
+    """The eta up to which all are stable, to 1e-6; ``LARGEST`` where all that are looked at are.
+
+    >>> round(largest_eta(IDEAL, beta=0.0, nu=0.0), 2)
+    2.0
+    >>> round(largest_eta(Reading("delay 5, start/reference", 5, (1, 6), "reference"), 0.0, 0.0), 2)
+    0.78
+    """
     low = 0.0
     while low < LARGEST and radius(reading, Momentum(low + step, beta, nu)) < 1:
         low += step
@@ -108,6 +132,9 @@ def effective_eta(reading: Reading, eta: float) -> float:
         eta' = ... / (1 + eta E[w_e] E[tau])        (``anchor: current``)
 
     so that under ``current`` no eta moves the model by more than 1 / E[tau] of a mean delta a round.
+
+    >>> round(effective_eta(Reading("delay 5, current/none", 5, (1, 6), "none", "current"), eta=2.0), 3)
+    0.467
     """
     low, high = reading.epochs
     epochs = list(range(low, high + 1))

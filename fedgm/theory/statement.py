@@ -23,11 +23,11 @@ class Condition:
 
     @property
     def holds(self) -> bool:
-        """Whether it is met; a relative 1e-9 is left for rounding. What is not known is not met."""
+        """Whether it is met; a relative 1e-9 is left for rounding. What is unknown is not met."""
         return self.value <= self.limit * (1 + 1e-9)
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """Whether there is a value to compare."""
         return not isnan(self.value)
 
@@ -94,13 +94,13 @@ def state(
     setting: Setting,
     conditions: tuple[Condition, ...],
     terms: Terms,
-    note: str = "",
+    *more: str,
 ) -> Report:
     """Weigh Pl and Pg with the variances, and add the constraints on the stages."""
     first, Pl, Pg = terms
     bound = Bound(first, Pl * problem.sigma_l**2, Pg * problem.sigma_g**2)
     ours = OURS if variant == "corrected" and key != "1" else ""
-    notes = tuple(text for text in (note, ours, *setting.notes) if text)
+    notes = tuple(text for text in (*more, ours, *setting.notes) if text)
     asked = (*conditions, *_alike(setting), *stagewise(setting))
     return Report(name, variant, setting, asked, bound, rate(key, setting, variant), notes)
 
@@ -154,7 +154,7 @@ def rate(theorem: str, setting: Setting, variant: Variant = "corrected") -> Rate
     if theorem == "2":
         regime = "client sampling dominates: more clients a round help, more local steps do not"
         if setting.m == setting.n:
-            regime = "nobody is left out: Theorem 1 says more"
+            regime = "every client takes part: Theorem 1 is sharper"
         return Rate("O(sqrt(K/(T m)))", sqrt(K / (s.T * setting.m)), regime)
     # Drawing m of n clients costs as much as in Theorem 2; the printed Theorem 3 does not count it.
     drawn = theorem == "3" and variant == "corrected" and setting.m < setting.n

@@ -21,7 +21,13 @@ NORM_BYTES = 4
 
 @dataclass(frozen=True)
 class TopK:
-    """``upload=topk``: a share of the entries; with feedback, clients keep the rest as ``residual``."""
+    """``upload=topk``: a share of the entries; with feedback, clients keep the rest as ``residual``.
+
+    >>> rule, rng = TopK(share=0.5), np.random.default_rng(0)
+    >>> sent = rule.send(torch.tensor([3.0, 1.0]), {}, rng)
+    >>> sent.delta, sent.kept
+    (tensor([3., 0.]), {'residual': tensor([0., 1.])})
+    """
 
     share: float
     feedback: bool = True
@@ -35,12 +41,12 @@ class TopK:
         """The residual."""
         return self.feedback
 
-    def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
+    def send(self, delta: Tensor, kept: State, rng: np.random.Generator) -> Sent:
         """The largest entries, of the delta alone or with what earlier rounds left out."""
         k = entries(self.share, delta.numel())
         if not self.feedback:
             return Sent(*top_k(delta, k), {})
-        return with_feedback(lambda x: top_k(x, k), delta, own)
+        return with_feedback(lambda x: top_k(x, k), delta, kept)
 
 
 def top_k(x: Tensor, k: int) -> tuple[Tensor, int]:
@@ -53,14 +59,14 @@ def top_k(x: Tensor, k: int) -> tuple[Tensor, int]:
     """
     if k >= x.numel():
         return x.clone(), plain_bytes(x.numel())
-    kept = largest(x, k)
+    places = largest(x, k)
     sparse = torch.zeros_like(x)
-    sparse[kept] = x[kept]
+    sparse[places] = x[places]
     return sparse, top_k_bytes(x.numel(), k)
 
 
 def largest(x: Tensor, k: int) -> Tensor:
-    """Indices of the k largest magnitudes in rising order; all of them where there are no more than k."""
+    """Indices of the k largest magnitudes in rising order; all of them where there are at most k."""
     return x.abs().topk(min(k, x.numel()), sorted=False).indices.sort().values
 
 
@@ -90,7 +96,12 @@ def plain_bytes(n: int) -> int:
 
 @dataclass(frozen=True)
 class Qsgd:
-    """``upload=qsgd``: all entries, coarsely; the error has mean zero, so nothing is kept."""
+    """``upload=qsgd``: all entries, coarsely; the error has mean zero, so nothing is kept.
+
+    >>> sent = Qsgd(levels=1).send(torch.tensor([0.0, 2.0]), {}, np.random.default_rng(0))
+    >>> sent.delta, sent.bytes
+    (tensor([0., 2.]), 5)
+    """
 
     levels: int
     bucket: int | None = None
@@ -99,14 +110,19 @@ class Qsgd:
     def __post_init__(self) -> None:
         require_levels(self.levels, self.bucket)
 
-    def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
+    def send(self, delta: Tensor, kept: State, rng: np.random.Generator) -> Sent:
         """One draw for each entry."""
         return Sent(*quantize(delta, self.levels, self.bucket, rng), {})
 
 
 @dataclass(frozen=True)
 class Qsparse:
-    """``upload=qsparse``: a share of the entries, coarsely; the rest and the rounding are kept."""
+    """``upload=qsparse``: a share of the entries, coarsely; the rest and the rounding are kept.
+
+    >>> sent = Qsparse(share=0.5, levels=1).send(torch.tensor([0.0, 2.0]), {}, np.random.default_rng(0))
+    >>> sent.delta, sent.kept
+    (tensor([0., 1.]), {'residual': tensor([0., 1.])})
+    """
 
     share: float
     levels: int
@@ -117,16 +133,19 @@ class Qsparse:
         require_levels(self.levels, self.bucket)
         entries(self.share, 1)
 
-    def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
+    def send(self, delta: Tensor, kept: State, rng: np.random.Generator) -> Sent:
         """One draw for each entry that is sent."""
         k = entries(self.share, delta.numel())
-        return with_feedback(lambda x: qsparse(x, k, self.levels, self.bucket, rng), delta, own)
+        return with_feedback(lambda x: qsparse(x, k, self.levels, self.bucket, rng), delta, kept)
 
 
 def quantize(x: Tensor, levels: int, bucket: int | None, rng: np.random.Generator) -> tuple[Tensor, int]:
     """``Q(x)_i = |x| sign(x_i) l_i/s`` with ``s|x_i|/|x|`` rounded to l_i, up with probability its fraction.
 
     So ``E Q(x) = x``. ``bucket`` entries share a norm; ``None`` is one norm for all.
+
+    >>> quantize(torch.tensor([0.0, 3.0]), levels=4, bucket=None, rng=np.random.default_rng(0))
+    (tensor([0., 3.]), 5)
     """
     n = x.numel()
     width = min(bucket or n, n)
@@ -148,10 +167,10 @@ def qsparse(
 
     Divided by 1 + omega, because feedback needs a contraction, which an unbiased quantiser is not.
     """
-    kept = largest(x, k)
-    values, _ = quantize(x[kept], levels, bucket, rng)
+    places = largest(x, k)
+    values, _ = quantize(x[places], levels, bucket, rng)
     sent = torch.zeros_like(x)
-    sent[kept] = values / (1 + variance_factor(k, levels, bucket))
+    sent[places] = values / (1 + variance_factor(k, levels, bucket))
     return sent, qsparse_bytes(x.numel(), k, levels, bucket)
 
 

@@ -18,7 +18,7 @@ class Sent(NamedTuple):
 
     delta: Tensor  # as the server decodes it
     bytes: int  # what went over the wire
-    own: State  # what the client keeps until it takes part again; empty for most
+    kept: State  # what the client keeps until it takes part again; empty for most
 
 
 class UploadRule(Protocol):
@@ -33,8 +33,8 @@ class UploadRule(Protocol):
         """Whether clients keep a state, e.g. the residual of error feedback."""
         ...
 
-    def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
-        """``own`` is what the client kept from its last round, empty at first; ``rng`` is the client's."""
+    def send(self, delta: Tensor, kept: State, rng: np.random.Generator) -> Sent:
+        """``kept`` is what the client kept from its last round, empty at first; ``rng`` is the client's."""
         ...
 
 
@@ -44,7 +44,7 @@ class Plain:
 
     keeps = draws = False
 
-    def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
+    def send(self, delta: Tensor, kept: State, rng: np.random.Generator) -> Sent:
         """Nothing is lost and nothing is kept."""
         return Sent(delta, delta.numel() * delta.element_size(), {})
 
@@ -52,18 +52,18 @@ class Plain:
 Compressor = Callable[[Tensor], tuple[Tensor, int]]  # what the server receives, and how many bytes it took
 
 
-def with_feedback(compress: Compressor, delta: Tensor, own: State) -> Sent:
+def with_feedback(compress: Compressor, delta: Tensor, kept: State) -> Sent:
     """``p = delta + e;  send C(p);  e' = p - C(p)`` (Stich 2018); e is the client's ``residual``, 0 at first.
 
     >>> from torch import tensor
     >>> def largest_alone(x: Tensor) -> tuple[Tensor, int]:
     ...     return x * (x.abs() == x.abs().max()), 8
     >>> first = with_feedback(largest_alone, tensor([3.0, 2.0]), {})
-    >>> first.delta, first.own["residual"]
+    >>> first.delta, first.kept["residual"]
     (tensor([3., 0.]), tensor([0., 2.]))
-    >>> with_feedback(largest_alone, tensor([3.0, 2.0]), first.own).delta
+    >>> with_feedback(largest_alone, tensor([3.0, 2.0]), first.kept).delta
     tensor([0., 4.])
     """
-    whole = delta + own["residual"] if "residual" in own else delta
+    whole = delta + kept["residual"] if "residual" in kept else delta
     sent, size = compress(whole)
     return Sent(sent, size, {"residual": whole - sent})

@@ -13,12 +13,13 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from fedgm.config import refusal
 from fedgm.config.refusals import ERRORS
+from fedgm.plain import message, plain
+from fedgm.screen import Screen
 from fedgm.starting import ready
 
 GOOD = ("finished", "diverged", "paused")
@@ -51,8 +52,8 @@ class TolerantSweeper(BasicSweeper):
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
         jobs: list[list[str]] = []
         for line in self._lines() or [""]:
-            own = parser.parse_overrides(line.split())
-            [combinations] = BasicSweeper.split_arguments([*own, *overrides], None)
+            fixed = parser.parse_overrides(line.split())
+            [combinations] = BasicSweeper.split_arguments([*fixed, *overrides], None)
             jobs += [job for job in combinations if job not in jobs]
         return list(BasicSweeper.split_overrides_to_chunks(jobs, max_batch_size))
 
@@ -75,25 +76,24 @@ class TolerantSweeper(BasicSweeper):
         cast(list[Sequence[str]], batch)[:] = legal
 
     def sweep(self, arguments: list[str]) -> Any:
-        """Run all legal jobs, then say how each of them ended."""
+        """Run all legal jobs, then print how each of them ended."""
         ready()
         returns = super().sweep(arguments)
         jobs = [job for batch in returns for job in batch]
-        own = _telling(
+        distinct = _distinct(
             [*(job.overrides or [] for job in jobs), *(words.split() for words, _ in self._refused)]
         )
-        outcomes = [(own(job.overrides or []), cast(dict[str, Any], job.return_value)) for job in jobs]
+        outcomes = [(distinct(job.overrides or []), cast(dict[str, Any], job.return_value)) for job in jobs]
         outcomes += [
-            (own(words.split()), {"status": "refused", "reason": why}) for words, why in self._refused
+            (distinct(words.split()), {"status": "refused", "reason": why}) for words, why in self._refused
         ]
-        console = Console()
+        console = Screen()
         console.print(_table(outcomes))
         for overrides, outcome in outcomes:
             if reason := outcome.get("reason"):
-                text = f"[bold red]{outcome['status']}[/] {escape(f'{overrides}: {reason}')}"
-                console.print(text, highlight=False, soft_wrap=True)
+                console.say(Text(outcome["status"], "bold red"), message(f"{overrides}: {reason}"))
         if picture := _compare(outcomes):
-            console.print(f"  {picture}", highlight=False, soft_wrap=True)
+            console.say(f"  {picture}")
         if code := _code([outcome["status"] for _, outcome in outcomes]):
             raise SystemExit(code)
         return returns
@@ -120,12 +120,12 @@ def _compare(outcomes: list[tuple[str, dict[str, Any]]]) -> Path | None:
 
     folders = [Path(outcome["folder"]) for outcome in good]
     names = sorted("/".join(folder.parts[-3:]) for folder in folders)
-    own = folders[0].parent.parent / f"multirun-{sha256(' '.join(names).encode()).hexdigest()[:8]}"
-    own.mkdir(exist_ok=True)
-    return save(picture(lines(find(folders))), own / "compare.png")
+    home = folders[0].parent.parent / f"multirun-{sha256(' '.join(names).encode()).hexdigest()[:8]}"
+    home.mkdir(exist_ok=True)
+    return save(picture(lines(find(folders))), home / "compare.png")
 
 
-def _telling(jobs: list[Sequence[str]]) -> Callable[[Sequence[str]], str]:
+def _distinct(jobs: list[Sequence[str]]) -> Callable[[Sequence[str]], str]:
     """What tells a job from the others: its overrides without those that all have."""
     shared = set(jobs[0]).intersection(*jobs) if len(jobs) > 1 else set[str]()
     return lambda overrides: " ".join(word for word in overrides if word not in shared)
@@ -138,5 +138,5 @@ def _table(outcomes: list[tuple[str, dict[str, Any]]]) -> Table:
         table.add_column(name, overflow="fold", justify="right" if name == headline else "left")
     for overrides, outcome in outcomes:
         where = "/".join(Path(outcome.get("folder", "-")).parts[-2:])
-        table.add_row(escape(overrides), outcome["status"], outcome.get("shown", "-"), where)
+        table.add_row(plain(overrides), outcome["status"], outcome.get("shown", "-"), where)
     return table

@@ -41,7 +41,7 @@ WRONG = {
     "seed=1,2": ("seed", "one value", "-m to run each of them, or seed=[1,2] for a list"),
     "rounds==3": ("rounds==3", "key=value", "quotes around the whole word"),
     "algorithm=1": ("algorithm", "the name of an option", "--help"),
-    "hydra.foo=3": ("hydra.foo", "Hydra's own", "--cfg hydra, which prints all of them"),
+    "hydra.foo=3": ("hydra.foo", "one of Hydra's keys", "--cfg hydra, which prints all of them"),
     "rounds=${nothing}": ("rounds", "'nothing' not found", "another rounds"),
     "algorithm.beta=high": ("algorithm.beta", "a number", "algorithm.beta=0.9"),
     "+algorithm.bta=0.9": ("algorithm.bta", "takes eta, beta", "algorithm.beta=0.9"),

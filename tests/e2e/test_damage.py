@@ -8,9 +8,9 @@ import torch
 import fedgm
 from fedgm.client.store import ClientStore
 from fedgm.errors import FedGMError
-from fedgm.files import DamagedError, read_sealed, sealed
 from fedgm.running import checkpoint, fallback
-from tests.e2e.commands import TINY, result, run_folder
+from fedgm.seals import DamagedError, digest, name_of, read_sealed, sealed
+from tests.e2e.commands import TINY, read_summary, result, run_folder
 
 # Few clients, so that each takes part again with what it kept before; stale ones need past models.
 RUN = (
@@ -89,11 +89,11 @@ def test_it_falls_back_to_the_checkpoint_before(home, never_stopped, capsys, dam
     assert result(home) == never_stopped
 
 
-def as_an_older_version_wrote_it(folder):
+def as_an_older_version_wrote_it(folder, run):
     """Files without seals, and checkpoints that say nothing of rows and client states."""
     for path in [*folder.glob("*.ckpt"), *folder.glob("*.safetensors"), *folder.glob("clients/*/*")]:
         name = path.name if path.parent == folder else f"{path.parent.name}/{path.name}"
-        path.write_bytes(read_sealed(path, name))
+        path.write_bytes(read_sealed(path, name, run))
     for path in folder.glob("*.ckpt"):
         content = torch.load(path, weights_only=True)  # plain files again
         content["callbacks"] = {"FedGM": content["callbacks"]["FedGM"]}
@@ -115,11 +115,14 @@ OLDER = {
 
 @pytest.mark.parametrize("damage", OLDER)
 def test_files_of_older_versions_are_read_without_a_seal(home, never_stopped, capsys, damage):
-    as_an_older_version_wrote_it(run_folder(home) / "checkpoints")
+    run = name_of(read_summary(home)["hash"], 0)
+    as_an_older_version_wrote_it(run_folder(home) / "checkpoints", run)
     change, done = OLDER[damage]
     change(run_folder(home))
     fedgm.run([*RUN, f"output_dir={home}"])
-    assert f"continuing after round {done}\n" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"continuing after round {done}\n" in printed
+    assert f"checkpoint round-{done:06d}.ckpt is of an older version" in printed
     assert result(home) == never_stopped
 
 
@@ -131,12 +134,26 @@ def test_a_state_that_is_damaged_under_a_run_ends_it_with_the_way_out(tmp_path):
         store.load(3, before=2)
 
 
-def test_a_seal_belongs_to_content_and_name(tmp_path):
+def test_a_seal_belongs_to_content_name_and_run(tmp_path):
     path = tmp_path / "a"
-    path.write_bytes(sealed(b"content", "a"))
-    assert read_sealed(path, "a") == b"content"
+    path.write_bytes(sealed(b"content", "a", "run-0"))
+    assert read_sealed(path, "a", "run-0") == b"content"
     with pytest.raises(DamagedError, match="the checksum of b is wrong"):
-        read_sealed(path, "b")
+        read_sealed(path, "b", "run-0")
+    with pytest.raises(DamagedError, match="a belongs to another run, run-0"):
+        read_sealed(path, "a", "run-1")
+    path.write_bytes(path.read_bytes().replace(b"run-0", b"run-1"))
+    with pytest.raises(DamagedError, match="the checksum of a is wrong"):
+        read_sealed(path, "a", "run-1")
+
+
+def test_a_seal_of_an_older_version_does_not_name_its_run(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"fedgm seal 1 " + digest(b"a", b"content").encode() + b"\ncontent")
+    assert read_sealed(path, "a", "run-0") == b"content"
+    flip(path, 1)
+    with pytest.raises(DamagedError, match="not readable"):
+        read_sealed(path, "a", "run-0")
 
 
 def test_what_is_put_aside_makes_room_and_other_names_are_no_checkpoints(tmp_path):
@@ -147,7 +164,7 @@ def test_what_is_put_aside_makes_room_and_other_names_are_no_checkpoints(tmp_pat
     (folder / "round-000002.damaged").mkdir()
     (folder / "round-000002.damaged" / "inside").write_text("")
     assert [path.name for path in checkpoint.checkpoints(folder)] == ["round-000002.ckpt"]
-    found, notes = fallback.newest_good(tmp_path)
+    found, notes = fallback.newest_good(tmp_path, "run-0")
     assert found is None
     assert "starting from round 1" in notes[-1]
     assert not checkpoint.checkpoints(folder)

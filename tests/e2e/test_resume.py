@@ -1,6 +1,5 @@
 """A run killed with kill -9 and started again ends as if nothing had happened, bit for bit."""
 
-import json
 import random
 import shutil
 import time
@@ -9,6 +8,7 @@ import pytest
 
 import fedgm
 from fedgm.running import one_run
+from fedgm.seals import write_json
 from tests.e2e.commands import TINY, is_alive, newest_checkpoint, read_summary, result, rows, run_folder
 
 # Eq. 3 gives stages of 1, 2 and 4 rounds: every kill below is followed by another stage end or follows one.
@@ -115,8 +115,7 @@ def test_a_row_cut_off_by_the_kill_is_written_again(home, never_stopped):
 
 
 def test_a_change_of_program_is_mentioned(home, capsys):
-    path = run_folder(home) / "summary.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "commit": "0123456"}))
+    write_json(run_folder(home) / "summary.json", {**read_summary(home), "commit": "0123456"})
     fedgm.run([*RUN, f"output_dir={home}"])
     assert "begun with another program (commit 0123456 -> " in capsys.readouterr().out
 
@@ -127,7 +126,7 @@ def test_killed_between_the_last_round_and_the_summary(tmp_path, never_stopped, 
         fedgm.run([*RUN, f"output_dir={tmp_path}"])
     folder = run_folder(tmp_path)
     before = read_summary(tmp_path)
-    (folder / "summary.json").write_text(json.dumps({**before, "status": "running", "initial": None}))
+    write_json(folder / "summary.json", {**before, "status": "running", "initial": None})
     (folder / "model.safetensors").unlink()
     recorded = (folder / "metrics.jsonl").read_bytes()
     capsys.readouterr()

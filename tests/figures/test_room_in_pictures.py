@@ -20,7 +20,7 @@ def curves(sentences: int):
     """Eight lines that end within a point of each other."""
     ends = [0.30 + 0.001 * i for i in range(8)]
     rows = [[{"round": t, "test/acc": 0.1 + t * (end - 0.1) / 9} for t in range(10)] for end in ends]
-    lines = [Drawn(f"line {i}", (Run({"status": "finished"}, {}, own),)) for i, own in enumerate(rows)]
+    lines = [Drawn(f"line {i}", (Run({"status": "finished"}, {}, rounds),)) for i, rounds in enumerate(rows)]
     figure = draw(lines, [Pane(column("test/acc"))], "A title", [SENTENCE] * sentences)
     figure.draw_without_rendering()
     return figure

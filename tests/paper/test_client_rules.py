@@ -25,15 +25,15 @@ def fedprox(run, mu):
 def scaffold(run):
     clients, plan = rounds(run)
     net, n = linear(), run.clients.count
-    c, own = torch.zeros_like(flat(net)), {i: torch.zeros_like(flat(net)) for i in range(n)}
+    c, kept = torch.zeros_like(flat(net)), {i: torch.zeros_like(flat(net)) for i in range(n)}
     for t, tasks in plan:
         x, ends, changes = flat(net), [], []
         for task in tasks:
-            c_i = own[task.client]
+            c_i = kept[task.client]
             y, steps = local(run, clients, net, task, t, lambda w, g, c_i=c_i, c=c: g - c_i + c)
-            own[task.client] = c_i - c + (x - y) / (steps * run.local.lr)
+            kept[task.client] = c_i - c + (x - y) / (steps * run.local.lr)
             ends.append(y)
-            changes.append(own[task.client] - c_i)
+            changes.append(kept[task.client] - c_i)
         nn.utils.vector_to_parameters(sum(ends) / len(ends), net.parameters())
         c = c + len(tasks) / n * sum(changes) / len(changes)
     return flat(net)
@@ -91,16 +91,16 @@ def stale_scaffold(run):
     clients, plan = rounds(run)
     net, n = linear(), run.clients.count
     zero = torch.zeros_like(flat(net))
-    models, c, own = [flat(net)], [zero], dict.fromkeys(range(n), zero)
+    models, c, kept = [flat(net)], [zero], dict.fromkeys(range(n), zero)
     for t, tasks in plan:
         deltas, changes = [], []
         for task in tasks:
-            x, c_old, c_i = models[-1 - task.staleness], c[-1 - task.staleness], own[task.client]
+            x, c_old, c_i = models[-1 - task.staleness], c[-1 - task.staleness], kept[task.client]
             nn.utils.vector_to_parameters(x, net.parameters())
             y, steps = local(run, clients, net, task, t, lambda w, g, c_i=c_i, c_old=c_old: g - c_i + c_old)
-            own[task.client] = c_i - c_old + (x - y) / (steps * run.local.lr)
+            kept[task.client] = c_i - c_old + (x - y) / (steps * run.local.lr)
             deltas.append(task.weight * (x - y))
-            changes.append(own[task.client] - c_i)
+            changes.append(kept[task.client] - c_i)
         models.append(models[-1] - sum(deltas) / len(deltas))
         c.append(c[-1] + len(tasks) / n * sum(changes) / len(changes))
     return models[-1]

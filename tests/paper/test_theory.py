@@ -80,6 +80,8 @@ def test_theorem3_printed_by_hand():
     # The last one is printed without T.
     assert terms(printed) == pytest.approx((850, 4 * (0.036 + (6 * 0.2148 + 0.1) / 24), 9 * 0.54))
     assert any("no term for drawing" in note for note in printed.notes)
+    # The condition of the proof: 2*4*2*9*4*4*1e-4 = .2304 and 2*2*(4*2 + 1 + 3)*.01 = .48
+    assert any(note.endswith("statement omits; here the left side is 0.71.") for note in printed.notes)
 
 
 def test_theorem3_corrected_by_hand():

@@ -21,5 +21,5 @@ def record(job: Job, values, status="finished", algorithm="fedgm", stages=None, 
         "initial": {"test/acc": 0.1, "train/acc": 0.1}, "stages": stages or [{"rounds": job.rounds}],
         "seconds": 1.0, "commit": "abc", "versions": {},
     }  # fmt: skip
-    known = {"algorithm.name": algorithm, "eval.every": job.eval_every, "data.source.classes": 10}
-    return Run(facts, {**known, **(config or {})}, rows)
+    basic = {"algorithm.name": algorithm, "eval.every": job.eval_every, "data.source.classes": 10}
+    return Run(facts, {**basic, **(config or {})}, rows)

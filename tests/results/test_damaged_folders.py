@@ -5,13 +5,13 @@ import shutil
 from io import StringIO
 
 import pytest
-from rich.console import Console
 
 import fedgm
 from fedgm.lock import is_alive
 from fedgm.results import rows, summary
 from fedgm.results.find import below, read_folder
 from fedgm.running import terminal
+from fedgm.screen import Screen
 
 ANY = [
     "[]",
@@ -36,9 +36,9 @@ GOOD = {
 }  # fmt: skip
 
 
-def write(folder, known=GOOD):
+def write(folder, content=GOOD):
     folder.mkdir(parents=True)
-    (folder / "summary.json").write_text(known if isinstance(known, str) else json.dumps(known))
+    (folder / "summary.json").write_text(content if isinstance(content, str) else json.dumps(content))
     lines = [json.dumps({"round": t, "test/acc": 0.1 * t, "cohort/steps": 3, "bytes/up": 8}) for t in (1, 2)]
     (folder / "metrics.jsonl").write_text("".join(line + "\n" for line in lines))
     (folder / "config.yaml").write_text("algorithm: {eta: 1.0}\n")
@@ -71,9 +71,9 @@ def test_a_summary_with_a_value_of_another_type_is_damaged(tmp_path):
     assert not summary.is_damaged(folder)
     cases = others()
     assert len(cases) > 100
-    for known in cases:
-        (folder / "summary.json").write_text(json.dumps(known))
-        assert summary.read(folder) == {}, known
+    for content in cases:
+        (folder / "summary.json").write_text(json.dumps(content))
+        assert summary.read(folder) == {}, content
 
 
 def test_a_summary_without_a_key_is_damaged_for_its_own_command(tmp_path):
@@ -81,12 +81,12 @@ def test_a_summary_without_a_key_is_damaged_for_its_own_command(tmp_path):
     for key in ("status", "name", "algorithm", "seed", "rounds", "rounds_done", "seconds", "final", "best"):
         (folder / "summary.json").write_text(json.dumps({k: v for k, v in GOOD.items() if k != key}))
         assert summary.is_damaged(folder), key
-        assert summary.own(folder) == {}
+        assert summary.complete(folder) == {}
 
 
 def test_a_reason_is_shown_as_it_is(tmp_path):
     out = StringIO()
-    terminal.closing(Console(file=out, width=200), {**GOOD, "reason": "[/x] [bold]"}, tmp_path)
+    terminal.closing(Screen(file=out, width=200), {**GOOD, "reason": "[/x] [bold]"}, tmp_path)
     assert "finished: [/x] [bold] after 2 of 2 rounds" in out.getvalue()
 
 
@@ -110,7 +110,7 @@ def test_a_row_of_any_json_ends_the_rows(tmp_path, line):
     path.write_text(line + "\n")
     assert rows.read(path) == []
     path.write_text(row(x=1.5) + "\n" + line + "\n")
-    assert [found["round"] for found in rows.read(path)] in ([1], [1, 2])  # '{"round": 2}' is a row there
+    assert [row["round"] for row in rows.read(path)] in ([1], [1, 2])  # '{"round": 2}' is a row there
 
 
 def test_rows_of_bytes_of_a_folder_or_of_nothing(tmp_path):
@@ -137,10 +137,10 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n + 1}: &a{n + 1} {{a: *a{n}, b: *a{n}}}
 def test_a_damaged_configuration_leaves_a_record_without_one(tmp_path, text):
     folder = write(tmp_path / "run")
     (folder / "config.yaml").write_text(text)
-    found = read_folder(folder)
-    assert found is not None
-    assert found.config == {}
-    assert len(found.evaluations) == 2
+    run = read_folder(folder)
+    assert run is not None
+    assert run.config == {}
+    assert len(run.evaluations) == 2
 
 
 def test_one_bad_folder_never_stops_the_others(tmp_path):
@@ -151,9 +151,9 @@ def test_one_bad_folder_never_stops_the_others(tmp_path):
     shutil.rmtree(gone / "metrics.jsonl", ignore_errors=True)
     (gone / "metrics.jsonl").unlink()
     with pytest.warns(UserWarning, match=r"left out: .*/b/0, .*: summary\.json is damaged"):
-        found = below(tmp_path)
-    assert {run.folder.name: run.status for run in found} == {"good": "finished", "gone": "damaged"}
-    assert not next(run for run in found if run.status == "damaged").is_done
+        runs = below(tmp_path)
+    assert {run.folder.name: run.status for run in runs} == {"good": "finished", "gone": "damaged"}
+    assert not next(run for run in runs if run.status == "damaged").is_done
     with pytest.warns(UserWarning, match=r"summary\.json is damaged"):
         frame = fedgm.load_runs(tmp_path)
     assert frame["round"].tolist() == [1, 2]

@@ -18,13 +18,14 @@ import fedgm
 from fedgm import config
 from fedgm.config.parts import lacks, promised
 from fedgm.errors import ConfigError, FedGMError
-from fedgm.files import read_json, sealed
+from fedgm.files import read_json
 from fedgm.participation.devices import read_speeds
 from fedgm.results import archive
 from fedgm.results.find import below, configuration
 from fedgm.running.checkpoint import read_checkpoint
 from fedgm.running.folder import create
 from fedgm.running.parts import build_parts
+from fedgm.seals import sealed
 from fedgm.study import sweep_file
 
 EVENT = ("profile=tiny", "participation=event", "clients.count=6", "clients.per_round=3")
@@ -87,7 +88,7 @@ def test_a_nested_part_is_asked_for_its_protocol(tmp_path):
     """ClientStore is defined in a trusted package, but it is no sampler."""
     sampler = {"_target_": "fedgm.client.store.ClientStore", "folder": str(tmp_path)}
     run = stored(tmp_path, "participation.sampler", sampler, "participation=autonomous")
-    with pytest.raises(ConfigError, match=r"participation\.sampler\._target_.*makes no Sampler"):
+    with pytest.raises(ConfigError, match=r"participation\.sampler\._target_.*does not make a Sampler"):
         build_parts(run)
 
 
@@ -136,9 +137,11 @@ def test_a_checkpoint_that_runs_code_is_not_unpickled(tmp_path):
     content = io.BytesIO()
     torch.save({"epoch": Evil(tmp_path / "touched")}, content)
     path = tmp_path / "round-000003.ckpt"
-    path.write_bytes(sealed(content.getbuffer(), path.name))  # its checksum is right: anybody can compute it
+    path.write_bytes(
+        sealed(content.getbuffer(), path.name, "run-0")
+    )  # its checksum is right: anybody can compute it
     with pytest.raises(pickle.UnpicklingError):
-        read_checkpoint(path)
+        read_checkpoint(path, "run-0")
     assert not (tmp_path / "touched").exists()
 
 

@@ -132,8 +132,8 @@ def test_the_trained_model_comes_back(tmp_path):
 def test_the_command_of_a_finished_run_finds_it_and_leaves_it_alone(tmp_path, capsys):
     folder = restored("finished", tmp_path)
     before = contents(folder)
-    found = fedgm.run([*RUN, f"output_dir={tmp_path}"])
-    assert (found.folder, found.status) == (folder, "finished")
+    result = fedgm.run([*RUN, f"output_dir={tmp_path}"])
+    assert (result.folder, result.status) == (folder, "finished")
     assert "already done" in capsys.readouterr().out
     assert contents(folder) == before
 

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from rich.console import Console
 
 import fedgm
 from fedgm.figures import curves
 from fedgm.results import curve, rows, summary
 from fedgm.results.run import mean_steps
 from fedgm.running import facts, terminal
+from fedgm.screen import Screen
 from fedgm.tasks.metric import scoreboard
 
 BOARD = scoreboard({})  # of classification
@@ -50,9 +50,9 @@ def test_what_is_no_number_becomes_null():
 
 
 def test_rows_come_back_as_they_were_to_the_last_bit(tmp_path):
-    own = [{"round": 1, "a": 0.1 + 0.2}, {"round": 2, "a": 1e-300}]
-    (tmp_path / "m.jsonl").write_text("".join(map(rows.dump, own)))
-    assert rows.read(tmp_path / "m.jsonl") == own
+    recorded = [{"round": 1, "a": 0.1 + 0.2}, {"round": 2, "a": 1e-300}]
+    (tmp_path / "m.jsonl").write_text("".join(map(rows.dump, recorded)))
+    assert rows.read(tmp_path / "m.jsonl") == recorded
 
 
 @pytest.mark.parametrize("cut", range(1, 20))
@@ -71,8 +71,8 @@ def test_no_file_is_no_row(tmp_path):
 
 
 def test_summary_numbers_by_hand():
-    own = [row(1), row(2, 0.2, 2.0), row(3), row(4, 0.6, 1.0), row(5), row(6, 0.4, 1.2)]
-    got = rows.summarise(own, BOARD)
+    recorded = [row(1), row(2, 0.2, 2.0), row(3), row(4, 0.6, 1.0), row(5), row(6, 0.4, 1.2)]
+    got = rows.summarise(recorded, BOARD)
     assert got["rounds_done"] == 6
     assert got["seconds"] == 6 * 2.0 + 3 * 0.5
     assert got["final"] == {
@@ -84,8 +84,10 @@ def test_summary_numbers_by_hand():
 
 
 def test_the_mean_is_over_the_last_ten_evaluations_and_not_rounds():
-    own = [r for t in range(1, 31) for r in ([row(t, t / 100, 1.0)] if t % 2 == 0 else [row(t)])]
-    assert rows.summarise(own, BOARD)["last10"]["test/acc"] == pytest.approx(0.21)  # rounds 12, 14 ... 30
+    recorded = [r for t in range(1, 31) for r in ([row(t, t / 100, 1.0)] if t % 2 == 0 else [row(t)])]
+    assert rows.summarise(recorded, BOARD)["last10"]["test/acc"] == pytest.approx(
+        0.21
+    )  # rounds 12, 14 ... 30
     assert curve.LAST == 10
 
 
@@ -94,9 +96,9 @@ def test_the_first_of_equally_good_rounds_is_best():
 
 
 def test_a_mean_over_a_lost_value_is_no_number():
-    own = [row(1, 0.5, None), row(2, 0.5, 1.0)]
-    assert rows.summarise(own, BOARD)["last10"]["test/loss"] is None
-    assert rows.summarise(own, BOARD)["last10"]["test/acc"] == 0.5
+    recorded = [row(1, 0.5, None), row(2, 0.5, 1.0)]
+    assert rows.summarise(recorded, BOARD)["last10"]["test/loss"] is None
+    assert rows.summarise(recorded, BOARD)["last10"]["test/acc"] == 0.5
 
 
 def test_without_evaluations_there_is_nothing_to_say():
@@ -121,7 +123,7 @@ def test_versions_name_the_instruction_set_that_rounds():
 
 
 @pytest.mark.parametrize(
-    "own",
+    "recorded",
     [
         [],
         [row(1), row(2)],
@@ -132,8 +134,8 @@ def test_versions_name_the_instruction_set_that_rounds():
     ids=["no row", "no evaluation", "one", "many", "lost value"],
 )
 @pytest.mark.parametrize("ends", [[200], [30, 90, 200]])
-def test_curves_are_drawn_from_any_number_of_evaluations(tmp_path, own, ends):
-    curves.draw(tmp_path / "curves.png", own, ends, "a title", "a caption\nof two lines", BOARD)
+def test_curves_are_drawn_from_any_number_of_evaluations(tmp_path, recorded, ends):
+    curves.draw(tmp_path / "curves.png", recorded, ends, "a title", "a caption\nof two lines", BOARD)
     data = (tmp_path / "curves.png").read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     assert struct.unpack(">II", data[16:24]) == (1152, 528)  # 9.6 x 4.4 inches at 120 dpi
@@ -177,7 +179,7 @@ def static(**more) -> dict:
 
 def printed(show, *args, width: int = 80) -> str:
     stream = io.StringIO()
-    show(Console(file=stream, width=width, color_system=None), *args)
+    show(Screen(file=stream, width=width, color_system=None), *args)
     return stream.getvalue()
 
 
@@ -237,8 +239,8 @@ def test_load_runs_has_one_line_a_round(tmp_path):
     for seed, count in ((0, 3), (1, 2)):
         place = tmp_path / "run" / "fedgm-12345678" / f"seed={seed}"
         place.mkdir(parents=True)
-        own = [row(t, t / 10, 1.0) for t in range(1, count + 1)]
-        (place / "metrics.jsonl").write_text("".join(map(rows.dump, own)))
+        recorded = [row(t, t / 10, 1.0) for t in range(1, count + 1)]
+        (place / "metrics.jsonl").write_text("".join(map(rows.dump, recorded)))
         facts.write(place, static(seed=seed, hash="a"), "finished")
     frame = fedgm.load_runs(tmp_path)
     assert frame[["seed", "round"]].to_numpy().tolist() == [[0, 1], [0, 2], [0, 3], [1, 1], [1, 2]]

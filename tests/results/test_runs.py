@@ -13,7 +13,7 @@ from fedgm import commands as cli
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.figures import lines, style
 from fedgm.results import choose, labels
-from fedgm.results.find import below
+from fedgm.results.find import below, find
 from fedgm.results.run import Run
 from fedgm.study import compare
 from fedgm.tasks.metric import column
@@ -88,6 +88,14 @@ def test_equal_labels_are_told_apart_by_the_hash(trained, tmp_path):
     assert list(labels.lines(below(tmp_path))) == [f"FedGM [{first}]", f"FedGM [{second}]"]
 
 
+def test_of_two_places_the_copy_that_is_done_is_found_in_either_order(trained, tmp_path):
+    places = [tmp_path / "paused", tmp_path / "done"]
+    for place, status in zip(places, ("paused", "finished"), strict=True):
+        copy(trained, place, status=status)
+    for order in (places, places[::-1]):
+        assert [run.status for run in find(order)] == ["finished"]
+
+
 def test_list_filters_and_sorts(home):
     result = call("list", home, "--sort", "-test/acc")
     assert result.exit_code == 0, result.output
@@ -149,7 +157,7 @@ def test_a_picture_of_another_kind_is_refused(home):
     result = call("compare", home, "--out", "c.doc")
     assert result.exit_code == 2
     assert "a name that ends with .png, .pdf or .svg" in result.output
-    assert "no run in there" in call("compare", home / "nowhere").output
+    assert "contains no run" in call("compare", home / "nowhere").output
 
 
 def test_a_task_without_accuracy_is_compared_by_its_loss(home):
@@ -168,7 +176,15 @@ def test_a_task_without_accuracy_is_compared_by_its_loss(home):
 
 
 def test_more_than_eight_lines_are_told_apart_by_style():
-    assert len({lines.style(number) for number in range(32)}) == 32
+    assert len(set(style.line_styles(["fedgm"] * 32))) == 32
+    assert len(set(style.line_styles([f"rule{i}" for i in range(5)] + ["fedgm", "fedavg", "fedavgm"]))) == 8
+
+
+def test_a_colour_belongs_to_an_algorithm_whatever_stands_beside_it():
+    for algorithms in (["fedgm", "fedavg"], ["fedadam", "fedavg", "fedgm"], ["fedgm", "mine", "fedgm"]):
+        drawn = dict(zip(algorithms[::-1], style.line_styles(algorithms)[::-1], strict=True))
+        assert drawn["fedgm"] == (style.BLUE, "-")
+        assert drawn.get("fedavg", (style.RED, "-")) == (style.RED, "-")
 
 
 def test_the_mean_is_drawn_where_all_seeds_are_and_divergence_is_marked():
@@ -181,8 +197,9 @@ def test_the_mean_is_drawn_where_all_seeds_are_and_divergence_is_marked():
     mean = axes.get_lines()[0]
     assert list(mean.get_xdata()) == [0, 1]
     assert list(mean.get_ydata()) == pytest.approx([10, 40])
-    alone, cross = axes.get_lines()[1:]
-    assert list(alone.get_ydata()) == pytest.approx([30, 50])
+    longer, shorter, cross = axes.get_lines()[1:]
+    assert list(longer.get_ydata()) == pytest.approx([10, 30, 50])
+    assert list(shorter.get_ydata()) == pytest.approx([10, 50])
     assert (cross.get_marker(), list(cross.get_ydata())) == ("x", pytest.approx([50]))
     assert [text.get_text() for text in axes.texts] == ["a"]
 

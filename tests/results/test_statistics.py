@@ -148,8 +148,8 @@ def test_false_positives_of_the_ratio_of_fluctuations_keep_the_level():
 def test_a_planted_effect_is_found():
     """Ten deviations of the differences at three seeds: the chance to miss it is below 1 %."""
     draw = generator(0, "planted")
-    found = sum(mean_interval(draw.normal(10, 1, 3).tolist()).low > 0 for _ in range(SIMULATIONS))
-    assert found > 0.98 * SIMULATIONS
+    detected = sum(mean_interval(draw.normal(10, 1, 3).tolist()).low > 0 for _ in range(SIMULATIONS))
+    assert detected > 0.98 * SIMULATIONS
 
 
 def test_best_of_two_of_four_by_hand():
@@ -174,8 +174,8 @@ def test_band_of_ten_of_ninety_lies_at_the_exact_quantiles():
     scores = [float(i) for i in range(1, 91)]
     result = best_of(scores, 10)
     exact = [math.comb(i, 10) / math.comb(90, 10) for i in range(1, 91)]
-    for found, p in ((result.low, 0.05), (result.high, 0.95)):
-        index = int(found) - 1
+    for end, p in ((result.low, 0.05), (result.high, 0.95)):
+        index = int(end) - 1
         error = 3 * math.sqrt(p * (1 - p) / 10_000)
         assert exact[index] >= p - error
         assert exact[index - 1] < p + error

@@ -37,8 +37,8 @@ def folder(tmp_path, monkeypatch):
 def test_load_model(folder):
     from safetensors.torch import save_file
 
-    own = config.validate(config.compose(TINY))
-    weights = build_module(own, {"num_classes": 10}).state_dict()
+    validated = config.validate(config.compose(TINY))
+    weights = build_module(validated, {"num_classes": 10}).state_dict()
     save_file({name: each.contiguous() for name, each in weights.items()}, folder / "model.safetensors")
     with pytest.raises(ConfigError, match=r"Try trust=\[elsewhere_rule\]"):
         fedgm.load_model(folder)
@@ -46,9 +46,9 @@ def test_load_model(folder):
 
 
 def test_splits_of_the_dashboard(folder, tmp_path):
-    found = Collector([folder.parent]).collect()
-    assert [len(part) for part in splits(found)] == [0, 1]
-    assert [len(part) for part in splits(found, ["elsewhere_rule"])] == [1, 0]
+    collected = Collector([folder.parent]).collect()
+    assert [len(part) for part in splits(collected)] == [0, 1]
+    assert [len(part) for part in splits(collected, ["elsewhere_rule"])] == [1, 0]
     out = tmp_path / "page.html"
     words = ["dashboard", str(folder.parent), "trust=[elsewhere_rule]", "--partition", "--out", str(out)]
     result = CliRunner().invoke(cli.main, words)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +49,33 @@ def test_csv_holds_every_row_once_also_after_a_stop(tmp_path):
         found = [row for row in csv.DictReader(file) if row["round"]]
     assert [float(row["round"]) for row in found] == [1, 2, 3, 4]
     assert [float(row["test/acc"]) for row in found] == [row["test/acc"] for row in stored(folder)]
+
+
+class WritesAtOnce(Logger):
+    """As MLflow's file store does: its folder is made when it is built, and must be there later."""
+
+    name, version = "eager", 0
+
+    def __init__(self, save_dir: str) -> None:
+        super().__init__()
+        self.home = Path(save_dir)
+        self.home.mkdir(parents=True)
+
+    def log_hyperparams(self, params, *args, **kwargs): ...
+
+    def log_metrics(self, metrics, step=None):
+        (self.home / f"{step}").write_text("row")
+
+
+def test_a_logger_that_writes_when_it_is_built_keeps_its_folder(tmp_path):
+    words = [*SMALL, "rounds=2", "track=none", f"output_dir={tmp_path}"]
+    words.append(f"+track.loggers.eager={{_target_: {__name__}.WritesAtOnce}}")
+    fedgm.run([*words, "stop_after=1"])
+    folder = fedgm.run(words).folder
+    assert {path.name for path in (folder / "eager").iterdir()} == {"1", "2"}
+    (folder / "eager" / "1").write_text("as it was")
+    fedgm.run(words)  # done already: nothing is opened or emptied
+    assert (folder / "eager" / "1").read_text() == "as it was"
 
 
 def test_several_loggers_at_once_and_one_of_the_users(tmp_path):

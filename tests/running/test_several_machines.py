@@ -76,6 +76,27 @@ def test_of_two_decisions_the_first_counts_and_nothing_else_is_left(planned):
     assert rungs.read(fewer, 6) is None  # another sweep of the same name
 
 
+def test_a_changed_decision_is_taken_again(planned):
+    """By one digit: the rung's points would otherwise be others than those that won."""
+    for number, job in enumerate(planned.jobs):
+        store(job, [0.1, 0.1 * number], "paused")
+    limits = targets(Results(planned))
+    (path,) = planned.folder.glob("rung-6-*.json")
+    assert json.loads(path.read_text())["survivors"] == [4, 5]
+    path.write_text(path.read_text().replace("[4, 5]", "[1, 5]"))
+    assert rungs.read(planned, 6) is None
+    with pytest.warns(UserWarning, match="is damaged: the rung decides again"):
+        assert targets(Results(planned)) == limits
+    assert rungs.read(planned, 6) == [4, 5]
+
+
+def test_a_decision_of_an_older_version_counts(planned):
+    rungs.keep(planned, 6, [1, 2])
+    (path,) = planned.folder.glob("rung-6-*.json")
+    path.write_text(json.dumps({"survivors": [3, 4], "round": 6}))  # without a seal
+    assert rungs.read(planned, 6) == rungs.keep(planned, 6, [1, 2]) == [3, 4]
+
+
 def test_a_runner_that_decides_too_late_follows_the_other(planned, monkeypatch):
     """Both find no decision, and the other is faster; it has seen points crash that went well here."""
     for number, job in enumerate(planned.jobs):

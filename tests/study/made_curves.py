@@ -47,5 +47,5 @@ def noisy(rng: np.random.Generator, level: float, spread: float, seed: int) -> R
 
 def evidence(seeds, **lines) -> Evidence:
     """Lines given by their runs; double underscores stand for the slash of another figure's line."""
-    runs = {key.replace("__", "/"): {run.seed: run for run in own} for key, own in lines.items()}
+    runs = {key.replace("__", "/"): {run.seed: run for run in runs} for key, runs in lines.items()}
     return Evidence(ACCURACY, tuple(seeds), runs)

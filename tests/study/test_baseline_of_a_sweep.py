@@ -35,12 +35,14 @@ def fedavg() -> DictConfig:
 
 def keep(cfg: DictConfig, score: float, home: Path, status: str = "finished", **values) -> Path:
     """A run folder with the configuration that a run writes; its curve and its hash are made up."""
-    own = deepcopy(cfg)
+    changed = deepcopy(cfg)
     for key, value in values.items():
-        OmegaConf.update(own, key, value)
-    mark = sha256(repr((own.algorithm.name, score, status, values)).encode()).hexdigest()
-    folder = home / own.name / mark / f"seed={own.seed}"
-    put(Job(0, own.seed, {}, (), folder, mark, own.rounds, own.eval.every), own, score, status)
+        OmegaConf.update(changed, key, value)
+    mark = sha256(repr((changed.algorithm.name, score, status, values)).encode()).hexdigest()
+    folder = home / changed.name / mark / f"seed={changed.seed}"
+    put(
+        Job(0, changed.seed, {}, (), folder, mark, changed.rounds, changed.eval.every), changed, score, status
+    )
     return folder
 
 
@@ -137,8 +139,8 @@ def test_another_algorithm_is_no_fedavg_and_fedavg_s_own_sweep_has_no_baseline(t
     assert baseline(made) == (None, "")
     keep(fedavg, 0.40, tmp_path / "o", **{"algorithm.eta": 2.0})
     assert baseline(made)[0] == 0.4
-    own = FILE.replace("  algorithm.beta: {values: [0.7, 0.9]}\n", "  algorithm: {value: fedavg}\n")
-    assert baseline(sweep(tmp_path, text=own)) == (None, "")
+    changed = FILE.replace("  algorithm.beta: {values: [0.7, 0.9]}\n", "  algorithm: {value: fedavg}\n")
+    assert baseline(sweep(tmp_path, text=changed)) == (None, "")
 
 
 def test_each_reading_is_compared_with_its_own(tmp_path):

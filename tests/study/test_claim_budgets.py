@@ -1,4 +1,4 @@
-"""Notes about budgets: what the larger grid would have found with FedAvg's number of runs."""
+"""Notes about budgets: the best of the larger grid at FedAvg's number of runs."""
 
 import pytest
 
@@ -41,6 +41,6 @@ def test_diverged_points_count_with_chance_and_paused_ones_are_counted():
 def test_a_grid_that_is_not_complete_is_said(points):
     [note] = budget_notes("FedGM", points, "FedAvg", grid([0.2]))
     assert (
-        note
-        == f"equal budget not known: {len(points) // 2} of {len(points)} points of FedGM's grid are there"
+        note == f"no comparison at equal budget: {len(points) // 2} of {len(points)} points "
+        "of FedGM's grid have results"
     )

@@ -61,12 +61,12 @@ def test_a_null_effect_is_undecided_as_often_as_the_level_says():
 
 def test_a_large_planted_effect_is_nearly_always_found():
     rng = np.random.default_rng(8)
-    found = 0
+    held = 0
     for _ in range(200):
         a = [noisy(rng, 0.6, 0.01, seed) for seed in THREE]
         b = [noisy(rng, 0.5, 0.01, seed) for seed in THREE]
-        found += Better("a", "b").judge(evidence(THREE, a=a, b=b)).verdict == "holds"
-    assert found > 190
+        held += Better("a", "b").judge(evidence(THREE, a=a, b=b)).verdict == "holds"
+    assert held > 190
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_equal_fluctuations_are_undecided_as_often_as_the_level_says():
     verdicts = []
     for _ in range(1000):
         curves = rng.normal(0.5, 0.01, (2, 3, 25)).tolist()
-        a, b = ([made(seed, values) for seed, values in zip(THREE, own, strict=True)] for own in curves)
+        a, b = ([made(seed, values) for seed, values in zip(THREE, three, strict=True)] for three in curves)
         verdicts.append(MoreStable(Stretch("a"), Stretch("b")).judge(evidence(THREE, a=a, b=b)).verdict)
     for wrong in ("holds", "does not hold"):
         share = verdicts.count(wrong) / 1000

@@ -65,13 +65,13 @@ def test_every_claim_is_judged_by_a_figure_and_finds_its_lines(figures):
     assert {claim.name for one in figures.values() for claim in one.claims} == every
     for one in figures.values():
         for claim in one.claims:
-            known = {line.key for line in one.lines}
+            keys = {line.key for line in one.lines}
             for name in claim.figures:
-                known |= {f"{name}/{line.key}" for line in figures[name].lines}
+                keys |= {f"{name}/{line.key}" for line in figures[name].lines}
             wanted = set(re.findall(r"(?:a|b|line)='([\w/]+)'", repr(claim.parts)))
             assert wanted
-            assert wanted <= known
-            assert {key for pair in claim.budgets for key in pair} <= known
+            assert wanted <= keys
+            assert {key for pair in claim.budgets for key in pair} <= keys
 
 
 def test_grids_of_winners_are_sweep_files_of_the_line_s_algorithm(figures):

@@ -64,7 +64,7 @@ def test_a_figure_is_drawn_and_judged_from_an_archive(archived, tmp_path):
     assert c1["parts"][1]["mean"] == pytest.approx(9.0)
     assert verdict["missing"] == ["FedAvg, seed 3: missing"]
     assert c1["parts"][2]["notes"] == ["FedAvg, seed 3: missing"]
-    assert "equal budget not known: 0 of 90 points of FedGM's grid are there" in c1["notes"]
+    assert "no comparison at equal budget: 0 of 90 points of FedGM's grid have results" in c1["notes"]
     assert (c2["verdict"], margin["verdict"]) == ("undecided", "undecided")
     lines = {line["key"]: line for line in verdict["lines"]}
     assert lines["fedgm"]["seed 0"] is None
@@ -121,10 +121,10 @@ def test_seed_0_chose_the_winners_and_judges_nothing(archived, tmp_path):
 def test_the_grid_behind_a_winner_is_found_point_by_point(archived):
     """FedAvg's grid has 10 points; Figure 1ab's line at eta 1 is the second of them."""
     chosen = record(planned("fedgm").choosing("fedavg"), [0.62] * 20, algorithm="fedavg")
-    known = {chosen.key: chosen}
-    found = grid_runs("fedavg_grid", WORDS, lambda job: known.get(job.key), "outputs", known.values())
-    assert [run is not None for run in found] == [False, True, *[False] * 8]
-    assert found[1].score("test/acc") == pytest.approx(0.62)
+    stored = {chosen.key: chosen}
+    runs = grid_runs("fedavg_grid", WORDS, lambda job: stored.get(job.key), "outputs", stored.values())
+    assert [run is not None for run in runs] == [False, True, *[False] * 8]
+    assert runs[1].score("test/acc") == pytest.approx(0.62)
     others = archive.read(archived)  # none of seed 0
     assert grid_runs("fedgm_grid", WORDS, lambda job: None, "outputs", others) == [None] * 90
 
@@ -197,7 +197,7 @@ def test_a_table_goes_between_its_marks(tmp_path):
 def test_a_divergent_line_sets_no_target_and_reaches_none(archived_etas, tmp_path):
     [verdict] = api.reproduce("fig5", WORDS, stored=archived_etas, out=tmp_path, seeds=[1, 2, 3])
     assert verdict["speed"]["target"] == 0.4
-    reached = {key: found["reached"] for key, found in verdict["speed"]["rounds"].items()}
+    reached = {key: entry["reached"] for key, entry in verdict["speed"]["rounds"].items()}
     assert reached == {"eta_1": 3, "eta_2": 3, "eta_3": 0}
     assert verdict["lines"][2]["final"]["mean"] == pytest.approx(0.1)  # chance
 
@@ -229,7 +229,7 @@ def test_an_override_after_stored_is_no_path(tmp_path):
     assert "docs/results" in result.output or result.exit_code == 0
     result = CliRunner().invoke(cli.main, ["reproduce", "fig2", "--stored", str(tmp_path / "none.jsonl")])
     assert result.exit_code == 2
-    assert "no run in there" in result.output
+    assert "contains no run" in result.output
 
 
 @pytest.mark.parametrize(("words", "seeds"), [("3", 3), ("1,2,5", [1, 2, 5]), ("0,", [0])])

@@ -36,15 +36,15 @@ def test_ties_go_to_the_point_that_comes_first_in_the_sweep_file(tmp_path, capsy
 
 def test_a_point_that_diverges_in_the_round_of_a_rung_loses():
     runs = {0: curve("a", 1.0, [0.9] * 3, "diverged"), 1: curve("b", 2.0, [0.1] * 9)}
-    found = replay(runs, Halving(3, min_iter=3), "test/acc")
-    assert (found.chosen, found.regret) == ("eta 2, beta 0.9, nu 0.9", 0.0)
-    assert found.share == 1.0  # 3 + 9 of 12 rounds
+    replayed = replay(runs, Halving(3, min_iter=3), "test/acc")
+    assert (replayed.chosen, replayed.regret) == ("eta 2, beta 0.9, nu 0.9", 0.0)
+    assert replayed.share == 1.0  # 3 + 9 of 12 rounds
 
 
 @pytest.mark.parametrize("algorithm", ["fedgm", "fedavgm", "fedavg"])
 def test_the_page_of_all_grids_says_what_the_replay_says(algorithm):
     path = ROOT / "docs" / "results" / "small" / f"{algorithm}_grid.jsonl"
     runs = numbered(run for run in archive.read(path) if run.facts["seed"] == 0)
-    found = replay(runs, Halving(3, min_iter=3), "test/acc")
-    line = f"| {algorithm} | {found.regret:.2f} | {100 * found.share:.0f} % |\n"
+    replayed = replay(runs, Halving(3, min_iter=3), "test/acc")
+    line = f"| {algorithm} | {replayed.regret:.2f} | {100 * replayed.share:.0f} % |\n"
     assert line in (ROOT / "docs" / "grids.md").read_text()

@@ -71,7 +71,7 @@ def test_nobody_has_won_an_unfinished_or_shortened_sweep(path, tmp_path, monkeyp
     store(made.jobs[2], [0.9] * 5, "paused")
     assert "1 of 3 runs are not done" in typed(path, "--best", "--write", code=1)
     stored(path, (0.2, 0.4, 0.3), "rounds=6")
-    assert "a rehearsal has no winner" in typed(path, "--best", "--write", "rounds=6", code=2)
+    assert "a shorter sweep chooses no winner" in typed(path, "--best", "--write", "rounds=6", code=2)
     path.write_text(FILE.replace("algorithm.eta", "data.alpha"))
     stored(path)
     assert "data.alpha" in typed(path, "--best", "--write", code=2)
@@ -91,7 +91,7 @@ def test_exported_results_count_as_done_elsewhere(path, tmp_path):
     elsewhere = sweep.load(path, output_dir=tmp_path / "empty", stored=[tmp_path / "r.jsonl"])
     states = [elsewhere.results.state(job) for job in elsewhere.plan.jobs]
     assert states == ["finished", "finished", "paused"]
-    with pytest.raises(FedGMError, match="no run in there"):
+    with pytest.raises(FedGMError, match="contains no run"):
         sweep.load(path, output_dir=tmp_path / "empty", stored=[tmp_path / "missing.jsonl"])
 
 

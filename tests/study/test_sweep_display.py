@@ -6,9 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from rich.console import Console
 
 from fedgm.lock import locked
+from fedgm.screen import Screen
 from fedgm.study import display, points, sweep_file
 from fedgm.study.display import Display, closing
 from fedgm.study.runner import Runner
@@ -31,11 +31,11 @@ def planned(folder: Path, text: str = FILE) -> points.SweepPlan:
     return points.make(sweep_file.read(folder / "s.yaml"), [], [0], str(folder / "o"))
 
 
-def screen(terminal: bool) -> Console:
-    return Console(file=StringIO(), force_terminal=terminal, width=100, legacy_windows=False)
+def screen(terminal: bool) -> Screen:
+    return Screen(file=StringIO(), force_terminal=terminal, width=100, legacy_windows=False)
 
 
-def shown(console: Console) -> str:
+def shown(console: Screen) -> str:
     """All that was printed since the last look, without the codes of a terminal, in one line."""
     assert isinstance(console.file, StringIO)
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", console.file.getvalue())

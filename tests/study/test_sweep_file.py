@@ -141,7 +141,7 @@ def test_random_points_follow_from_the_file_alone_and_keep_their_ranges(tmp_path
 def test_rungs_count_evaluations_as_hyperband_does():
     assert Halving(3, min_iter=3).rungs(25) == [3, 9]
     assert Halving(3, min_iter=3).rungs(100) == [3, 9, 27, 81]
-    assert Halving(3, min_iter=3).rungs(9) == [3]  # the run's own end is no rung
+    assert Halving(3, min_iter=3).rungs(9) == [3]  # the end of the run is not a rung
     assert Halving(3, max_iter=27, s=2).rungs(100) == [3, 9]
     assert Halving(2, min_iter=5).rungs(4) == []
 

@@ -119,11 +119,11 @@ def test_the_first_rounds_are_run_up_to_an_evaluation(tmp_path, monkeypatch):
         return real(folder, job)
 
     monkeypatch.setattr(hours, "_seconds", watched)
-    found = expected_hours(Results(made), 1)
+    expected = expected_hours(Results(made), 1)
     assert [row["round"] for row in seen] == [1, 2, 3, 4, 5]
     assert [row["time/eval"] is None for row in seen] == [True] * 4 + [False]
     round_ = median(row["time/round"] or 0.0 for row in seen) + (seen[-1]["time/eval"] or 0.0) / 5
-    assert found == pytest.approx(6 * 30 * round_ / 3600)
+    assert expected == pytest.approx(6 * 30 * round_ / 3600)
     assert not (tmp_path / "o").exists()
 
 

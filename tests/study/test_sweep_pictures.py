@@ -115,15 +115,15 @@ def test_legend_names_the_marks_that_occur_and_no_others():
 
 def marks(figure) -> dict[str, set[tuple[float, float]]]:
     """Where the cells of a figure's first panel have a hatch, a cross, an exclamation mark or a number."""
-    panel, found = figure.axes[0], defaultdict[str, set](set)
+    panel, marks = figure.axes[0], defaultdict[str, set](set)
     for patch in panel.patches:
         if patch.get_hatch():
-            found[patch.get_hatch()].add((patch.get_x() + 0.5, patch.get_y() + 0.5))
+            marks[patch.get_hatch()].add((patch.get_x() + 0.5, patch.get_y() + 0.5))
     for line in panel.lines:
-        found[str(line.get_marker())].update(zip(line.get_xdata(), line.get_ydata(), strict=True))
+        marks[str(line.get_marker())].update(zip(line.get_xdata(), line.get_ydata(), strict=True))
     for text in panel.texts:
-        found["!" if text.get_text() == "!" else "number"].add(text.get_position())
-    return dict(found)
+        marks["!" if text.get_text() == "!" else "number"].add(text.get_position())
+    return dict(marks)
 
 
 @pytest.mark.parametrize("picture", ["heatmap", "advantage"])
@@ -176,9 +176,9 @@ def test_advantage_is_positive_where_the_sweep_is_better_whatever_the_goal():
     assert advantage.advantages(points, "maximize", 0.4) == pytest.approx({0: 0.1, 1: -0.1})
     assert advantage.advantages(points, "minimize", 0.4) == pytest.approx({0: -0.1, 1: 0.1})
     assert advantage.reach([-9.0, -0.2, 0.3]) == 0.3  # a run at -9 does not pale the gain
-    found = advantage.grid(cube(), "maximize")
-    assert found is not None
-    column, rows, table = found
+    laid_out = advantage.grid(cube(), "maximize")
+    assert laid_out is not None
+    column, rows, table = laid_out
     assert (column, len(rows), len(table[0])) == (ETA, 4, 4)
     assert rows[1] == {BETA: 0.7, NU: 0.95}
 

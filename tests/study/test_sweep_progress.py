@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from rich.console import Console
 
 from fedgm import config
 from fedgm.api import load_runs
@@ -17,6 +16,7 @@ from fedgm.results import archive
 from fedgm.results.find import below, find, read_folder
 from fedgm.results.run import once
 from fedgm.running.folder import locate
+from fedgm.screen import Screen
 from fedgm.study import points, sweep_file
 from fedgm.study.sweep import Sweep
 from fedgm.study.sweep_pictures import caption, drawn_points
@@ -174,10 +174,10 @@ def test_the_best_at_a_smaller_budget_waits_for_all_and_counts_the_diverged(tmp_
         store(job, [0.2 + 0.01 * number] * 10)
     assert at_budget(Results(made), ranking(Results(made))) is None  # one of twelve is missing
     store(made.jobs[11], [0.9] * 10, "diverged")  # counts with chance, 0.1
-    found = at_budget(Results(made), ranking(Results(made)))
-    assert (found.n, found.k, found.whole) == (12, 10, pytest.approx(0.30))
+    budget = at_budget(Results(made), ranking(Results(made)))
+    assert (budget.n, budget.k, budget.whole) == (12, 10, pytest.approx(0.30))
     # The best of 10 of 12 is 0.30; it is not drawn in 2/12: then 0.29; both are not in 1/66: then 0.28.
-    assert found.mean == pytest.approx(0.30 * 10 / 12 + 0.29 * (2 / 12 - 1 / 66) + 0.28 / 66)
+    assert budget.mean == pytest.approx(0.30 * 10 / 12 + 0.29 * (2 / 12 - 1 / 66) + 0.28 / 66)
 
 
 # Archives -------------------------------------------------------------------------------------------------
@@ -215,8 +215,8 @@ def test_a_run_in_two_files_counts_once_as_the_one_that_is_done(planned, tmp_pat
     archive.write(tmp_path / "a.jsonl", [made(job, [0.2], "paused")])
     archive.write(tmp_path / "b.jsonl", [made(job, [0.3] * 2), made(replace(job, seed=1), [0.3] * 2)])
     archive.write(tmp_path / "c.jsonl", [made(job, [0.2], "paused")])
-    for found in (below(tmp_path), find([tmp_path])):
-        assert [(run.facts["seed"], run.status) for run in found] == [(0, "finished"), (1, "finished")]
+    for runs in (below(tmp_path), find([tmp_path])):
+        assert [(run.facts["seed"], run.status) for run in runs] == [(0, "finished"), (1, "finished")]
     assert len(load_runs(tmp_path)) == 4
 
 
@@ -250,8 +250,8 @@ def test_damaged_folders_are_run_again_and_stop_nothing(planned):
     first, second, third, *others = planned.jobs
     (first.folder / "summary.json").write_text('[{"status": "finished"}]')
     (second.folder / "metrics.jsonl").write_bytes(b"\xff\n")
-    known = json.loads((third.folder / "summary.json").read_text())
-    (third.folder / "summary.json").write_text(json.dumps({**known, "rounds_done": 30}))
+    content = json.loads((third.folder / "summary.json").read_text())
+    (third.folder / "summary.json").write_text(json.dumps({**content, "rounds_done": 30}))
     (third.folder / "metrics.jsonl").unlink()
     assert [results.is_through(job, job.rounds) for job in (first, third)] == [False, False]
     assert [results.state(job) for job in (first, third)] == ["waiting", "damaged"]
@@ -261,7 +261,7 @@ def test_damaged_folders_are_run_again_and_stop_nothing(planned):
 
 
 def concluded(results: Results) -> None:
-    Sweep(results, Console(file=StringIO())).conclude({}, send=False)
+    Sweep(results, Screen(file=StringIO())).conclude({}, send=False)
 
 
 def test_a_damaged_run_is_a_failed_cell_of_the_pictures(planned):

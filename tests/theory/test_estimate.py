@@ -48,17 +48,17 @@ def bowl(*diagonals):
 def test_L_is_the_largest_curvature_of_the_mean_of_the_clients_by_size():
     # client 1: mean of (1,-9,0) and (3,-7,0) = (2,-8,0); client 2: (4,-2,1); mean (3,-5,.5)
     clients = bowl([[1.0, -9.0, 0.0], [3.0, -7.0, 0.0]], [[4.0, -2.0, 1.0]])
-    found = hessian_norm(Bowl([1.0, 1.0, 1.0]), first, clients, seed=0, iterations=200, tolerance=1e-6)
-    assert abs(found.L - 5) < 1e-8
-    assert found.residual <= 1e-6
-    assert 1 < found.iterations < 200
+    measured = hessian_norm(Bowl([1.0, 1.0, 1.0]), first, clients, seed=0, iterations=200, tolerance=1e-6)
+    assert abs(measured.L - 5) < 1e-8
+    assert measured.residual <= 1e-6
+    assert 1 < measured.iterations < 200
 
 
 def test_L_is_right_where_two_signs_compete_and_the_residual_tells():
-    found = hessian_norm(Bowl([1.0, 1.0]), first, bowl([[2.0, -2.0]]), seed=0, iterations=5)
-    assert abs(found.L - 2) < 1e-12
-    assert found.iterations == 5
-    assert found.residual > 0.1
+    measured = hessian_norm(Bowl([1.0, 1.0]), first, bowl([[2.0, -2.0]]), seed=0, iterations=5)
+    assert abs(measured.L - 2) < 1e-12
+    assert measured.iterations == 5
+    assert measured.residual > 0.1
 
 
 def test_iterations_are_a_limit_and_the_residual_falls():
@@ -84,16 +84,16 @@ def test_L_agrees_with_the_whole_hessian_of_a_small_network():
 
     H = torch.autograd.functional.hessian(f, torch.cat([w.reshape(-1) for w in weights.values()]))
     net.train()
-    found = hessian_norm(net, nn.functional.cross_entropy, [[(data, target)]], 0, 500, 1e-5)
-    assert abs(found.L / float(torch.linalg.eigvalsh(H).abs().max()) - 1) < 1e-6
+    measured = hessian_norm(net, nn.functional.cross_entropy, [[(data, target)]], 0, 500, 1e-5)
+    assert abs(measured.L / float(torch.linalg.eigvalsh(H).abs().max()) - 1) < 1e-6
 
 
 def test_sigmas_by_hand():
     # client 1: 1, 3, mean 2, variance 2; client 2: -1, -1, mean -1, variance 0: sigma_l^2 = 1
     # spread of 2 and -1: 2.25; they carry (2/2 + 0)/2 = .5 of noise, of which 1 - 1/2 shows: 2.25 - .25
     clients = [slopes(1.0, 3.0), slopes(-1.0, -1.0)]
-    found = gradient_spread(Slope(), first, clients)
-    assert (found.f0, found.sigma_l, found.sigma_g**2) == pytest.approx((0.5, 1.0, 2.0))
+    measured = gradient_spread(Slope(), first, clients)
+    assert (measured.f0, measured.sigma_l, measured.sigma_g**2) == pytest.approx((0.5, 1.0, 2.0))
     assert gradient_spread(Slope(), first, clients, whole=True).sigma_g ** 2 == pytest.approx(2.25)
 
 
@@ -101,9 +101,9 @@ def test_the_most_different_client_by_hand():
     # means 0, 0, 3 about 1: 1, 1, 4, mean 2.  Client 1's variance 2 puts 1 into its mean, 1/3 on average:
     # off go (1 - 2/3) of a client's own and 1/3 of the average, so 4 - 1/9, and on average 2 - 2/9
     clients = [slopes(-1.0, 1.0), slopes(0.0, 0.0), slopes(3.0, 3.0)]
-    found, whole = (gradient_spread(Slope(), first, clients, whole=w) for w in (False, True))
+    measured, whole = (gradient_spread(Slope(), first, clients, whole=w) for w in (False, True))
     assert (whole.sigma_g**2, whole.sigma_max**2) == pytest.approx((2, 4))
-    assert (found.sigma_g**2, found.sigma_max**2) == pytest.approx((16 / 9, 35 / 9))
+    assert (measured.sigma_g**2, measured.sigma_max**2) == pytest.approx((16 / 9, 35 / 9))
 
 
 def test_progress_is_told_by_client_and_iteration():
@@ -119,22 +119,22 @@ def test_sigmas_are_recovered_from_noisy_batches():
     draw = torch.Generator().manual_seed(0)
     c = torch.randn(n, dim, generator=draw, dtype=torch.float64)
     sigma_g2 = float(((c - c.mean(0)) ** 2).sum(1).mean())
-    noise2, raw, found = 9.0 * dim, [], []
+    noise2, raw, measured = 9.0 * dim, [], []
     for _ in range(60):
         noise = 3 * torch.randn(n, B, dim, generator=draw, dtype=torch.float64)
         clients = [slopes(*(c[i] + noise[i])) for i in range(n)]
         s, r = (gradient_spread(Slope(dim), first, clients, whole=w) for w in (False, True))
-        found.append((s.sigma_l**2, s.sigma_g**2))
+        measured.append((s.sigma_l**2, s.sigma_g**2))
         raw.append(r.sigma_g**2)
-    sigma_l2, corrected = torch.tensor(found).mean(0).tolist()
+    sigma_l2, corrected = torch.tensor(measured).mean(0).tolist()
     assert sigma_l2 == pytest.approx(noise2, rel=0.05)
     assert corrected == pytest.approx(sigma_g2, rel=0.2)
     assert sum(raw) / 60 > 2 * sigma_g2  # what the correction is for: 7/8 * 45/4 = 9.8 on top
 
 
 def test_a_linear_loss_has_no_curvature():
-    found = hessian_norm(Slope(), first, [slopes(1.0, 2.0)], seed=0)
-    assert (found.L, found.residual, found.iterations) == (0.0, 0.0, 1)
+    measured = hessian_norm(Slope(), first, [slopes(1.0, 2.0)], seed=0)
+    assert (measured.L, measured.residual, measured.iterations) == (0.0, 0.0, 1)
 
 
 def test_linear_regression_in_one_call():
@@ -143,8 +143,8 @@ def test_linear_regression_in_one_call():
     net = nn.Linear(2, 1, bias=False).double()
     nn.init.ones_(net.weight)
     batch = (torch.tensor([[3.0, 0.0], [0.0, 1.0]]).double(), torch.zeros(2, 1).double())
-    found = measure(net, lambda out, y: 0.5 * ((out - y) ** 2).mean(), [[batch, batch]] * 3, seed=1)
-    problem = found.problem
+    measured = measure(net, lambda out, y: 0.5 * ((out - y) ** 2).mean(), [[batch, batch]] * 3, seed=1)
+    problem = measured.problem
     assert (problem.L, problem.f0_minus_fstar) == pytest.approx((4.5, 2.5), rel=1e-5)
     assert (problem.sigma_l, problem.sigma_g) == pytest.approx((0, 0), abs=1e-6)
 

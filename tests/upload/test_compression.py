@@ -39,7 +39,7 @@ def random_deltas(rounds, n):
 
 def fed_back(compress, delta, residual):
     sent = with_feedback(compress, delta, {} if residual is None else {"residual": residual})
-    return sent.delta, sent.own["residual"], sent.bytes
+    return sent.delta, sent.kept["residual"], sent.bytes
 
 
 def top_k_with_feedback(delta, residual, k):
@@ -214,8 +214,8 @@ def test_bits_number_every_level():
 
 
 def test_qsgd_keeps_no_residual():
-    sent, size, own = Qsgd(7).send(random_deltas(1, 100)[0], {}, generator(0, "t"))
-    assert own == {}
+    sent, size, kept = Qsgd(7).send(random_deltas(1, 100)[0], {}, generator(0, "t"))
+    assert kept == {}
     assert size == 54  # 4 + 100 x 4 bits
     assert sent.dtype == torch.float32
 

@@ -25,8 +25,8 @@ class SignOnly:
 
     keeps = True
 
-    def send(self, delta, own, rng):
-        whole = delta + own.get("residual", torch.zeros_like(delta))
+    def send(self, delta, kept, rng):
+        whole = delta + kept.get("residual", torch.zeros_like(delta))
         sent = whole.abs().mean() * whole.sign()
         return Sent(
             sent, 4 + (delta.numel() + 7) // 8, {"residual": whole - sent, "draw": torch.tensor(rng.random())}

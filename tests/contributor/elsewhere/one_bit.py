@@ -14,5 +14,5 @@ class OneBit:
 
     keeps = False
 
-    def send(self, delta: Tensor, own: State, rng: np.random.Generator) -> Sent:
+    def send(self, delta: Tensor, kept: State, rng: np.random.Generator) -> Sent:
         return Sent(delta.sign() * delta.abs().mean(), -(-delta.numel() // 8) + 4, {})

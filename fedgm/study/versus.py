@@ -1,0 +1,123 @@
+"""Algorithms side by side: the same problem and seeds, each at its stored or at one common server rate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+
+from fedgm.errors import RefusedError, require
+from fedgm.results.choose import goal, main_metric
+from fedgm.results.curve import sign
+from fedgm.results.interval import paired
+from fedgm.results.labels import NAMES
+from fedgm.results.run import Run
+from fedgm.study.figure import Line, Panel, PaperFigure
+from fedgm.study.figure_runs import PlannedFigure, as_sweep, plan
+from fedgm.study.sweep import stored_runs
+from fedgm.study.sweep_progress import Results
+
+USUAL = ("fedavg", "fedavgm", "fedgm")
+EXPERIMENT = "fedgm"  # whose grids have chosen values for the usual three
+SEEDS = 3
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Algorithms with their runs, one for each seed."""
+
+    planned: PlannedFigure
+    results: Results
+
+    @property
+    def runs(self) -> dict[str, list[Run]]:
+        """Line -> its runs that are done, in the order of the seeds."""
+        jobs, lines = self.planned.jobs, self.planned.figure.lines
+        every = {
+            line.key: [self.results.of(jobs[line.key, seed]) for seed in self.planned.seeds] for line in lines
+        }
+        return {key: [run for run in runs if run is not None and run.is_done] for key, runs in every.items()}
+
+    @property
+    def lines(self) -> dict[str, list[Run]]:
+        """As tables and pictures show them: the name, with the rates where there are any."""
+        names = {line.key: line.name for line in self.planned.figure.lines}
+        return {names[key] + rates(self.planned, key): runs for key, runs in self.runs.items() if runs}
+
+    @property
+    def name(self) -> str:
+        """Of its files."""
+        return "_".join(line.key for line in self.planned.figure.lines)
+
+    def sentence(self) -> str:
+        """Who leads, by how much, and whether that is more than the noise of seeds."""
+        by_line = {key: {run.seed: run for run in runs} for key, runs in self.runs.items()}
+        column = main_metric([run for runs in self.runs.values() for run in runs])
+        seeds = sorted(set.intersection(*(set(runs) for runs in by_line.values())))
+        if column is None or len(seeds) < 1 or len(by_line) < 2:
+            return "Nothing to compare: too few runs are done."
+        first = by_line[next(iter(by_line))][seeds[0]]
+        way, metric = sign(goal(first, column)), first.board.metric(column)
+        scores = {key: [runs[seed].score(column) for seed in seeds] for key, runs in by_line.items()}
+        if any(score is None for values in scores.values() for score in values):
+            return "Nothing to compare: a run has no score."
+        shown = {key: [metric.scale * float(v or 0.0) for v in values] for key, values in scores.items()}
+        best, second = sorted(shown, key=lambda key: -way * mean(shown[key]))[:2]
+        lead = paired([way * v for v in shown[best]], [way * v for v in shown[second]])
+        names = {line.key: line.name for line in self.planned.figure.lines}
+        ahead = f"{names[best]} is {lead.mean:.1f} {metric.difference} ahead of {names[second]}".replace(
+            "  ", " "
+        )
+        if len(seeds) < 2:
+            return f"{ahead} on one seed, which says nothing of the noise of seeds. Try --seeds {SEEDS}."
+        inside = f"{lead.low:.1f} to {lead.high:.1f}, {len(seeds)} seeds"
+        if lead.low > 0:
+            return f"{ahead}, beyond the noise of seeds: {inside}."
+        return f"{ahead}, within the noise of seeds ({inside}): they cannot be told apart."
+
+
+def rates(planned: PlannedFigure, key: str) -> str:
+    """``, eta 5, beta 0.95, nu 0.9``; nothing that an algorithm does not have."""
+    algorithm = planned.config(key).algorithm
+    words = [f"{name} {algorithm[name]:g}" for name in ("eta", "beta", "nu") if name in algorithm]
+    return "".join(f", {word}" for word in words)
+
+
+def load(
+    algorithms: Sequence[str] = (),
+    overrides: Sequence[str] = (),
+    seeds: int | Sequence[int] = SEEDS,
+    eta: float | None = None,
+    output_dir: str | Path = "outputs",
+    known: Sequence[str | Path] = (),
+) -> Comparison:
+    """Plan the runs: at the values that a grid has chosen, or all at server rate ``eta``."""
+    names = list(dict.fromkeys(algorithms)) or list(USUAL)
+    require(len(names) > 1, "algorithms", names[0], "at least two", "fedgm versus fedavg fedgm")
+    for word in overrides:
+        key = word.lstrip("+~").partition("=")[0]
+        if key in ("algorithm", "algorithm.eta", "experiment", "seed", "output_dir"):
+            raise RefusedError(
+                f"{word}: `fedgm versus` sets {key} itself. Try fedgm versus fedavg fedgm --eta 1"
+            )
+    rate = [] if eta is None else ["winners=null", f"algorithm.eta={eta:g}"]
+    lines = tuple(Line(name, NAMES.get(name, name), (f"algorithm={name}", *rate)) for name in names)
+    title = ", ".join(line.name for line in lines)
+    panels = (Panel("train/acc", ""), Panel("test/acc", ""))
+    figure = PaperFigure(EXPERIMENT, None, title, panels, "acc", (), lines, has_winners=eta is None)
+    planned = plan(figure, seeds, overrides, str(output_dir))
+    results = Results(as_sweep([planned], overrides, str(output_dir)), stored_runs(known))
+    return Comparison(planned, results)
+
+
+def origins(planned: PlannedFigure, eta: float | None) -> list[str]:
+    """Where the values of the lines come from."""
+    if eta is not None:
+        return [f"every algorithm at server rate {eta:g}; `fedgm versus` without --eta takes stored values"]
+    from fedgm.study.judge import source
+
+    notes: list[str] = []
+    for line in planned.figure.lines:
+        has_all = all(name in planned.config(line.key).algorithm for name in ("eta", "beta", "nu"))
+        said = source(planned, line.key) if has_all else "the values of its yaml"
+        notes.append(f"{line.name}: {said}")
+    return notes
