@@ -48,10 +48,18 @@ def choosers(problem: Problem) -> set[Key]:
         if seeds[0][1] < 2 or (len(seeds) > 1 and seeds[0][1] == seeds[1][1]):
             continue
         finished = [run for run in some if run.seed == seeds[0][0] and run.status == Status.FINISHED]
-        sign = 1 if finished and finished[0].board.judge.better == "higher" else -1
-        scores = {run.key: score for run in finished if (score := run.score()) is not None}
-        chosen |= {max(scores, key=lambda key: sign * scores[key])} if scores else set()
+        ranked = {run.key: rank for run in finished if (rank := _rank(run)) is not None}
+        chosen |= {max(ranked, key=lambda key: ranked[key])} if ranked else set()
     return chosen
+
+
+def _rank(run: Run) -> float | None:
+    """The score, more is better; None where a summary from elsewhere does not say what is judged."""
+    try:
+        sign, score = 1 if run.board.judge.better == "higher" else -1, run.score()
+    except (TypeError, ValueError, KeyError, AttributeError, StopIteration):
+        return None
+    return None if score is None else sign * score
 
 
 def _algorithm(run: Run) -> str:

@@ -32,8 +32,8 @@ def write_run(folder: Path, algorithm: str = "fedgm", seed: int = 0, **more) -> 
     facts = {
         "hash": mark, "seed": seed, "status": status, "name": name, "algorithm": algorithm, "rounds": rounds,
         "schedule": "stages" if more.get("stages") else "constant", "participation": "ideal",
-        "profile": "tiny", "model": "resnet", "data": "synthetic", "seconds": 1.5 * done, "stages": more.get("stages"),
-        "reason": more.get("reason"),
+        "profile": "tiny", "model": "resnet", "data": "synthetic", "seconds": 1.5 * done,
+        "stages": more.get("stages"), "reason": more.get("reason"),
         "initial": {name: 2.2 if "loss" in name else 0.1 for name in names},
     }  # fmt: skip
     (folder / "summary.json").write_text(json.dumps(facts))

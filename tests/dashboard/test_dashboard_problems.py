@@ -1,5 +1,6 @@
 """Like beside like: runs of one problem, runs of one setting, and the seed on which a winner was chosen."""
 
+import json
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -23,8 +24,8 @@ def built(*paths):
     [
         {"data": {"name": "cifar10"}}, {"data": {"alpha": 0.5}}, {"data": {"partition": "shards"}},
         {"model": {"name": "vgg11"}}, {"clients": {"per_round": 2}},
-        {"participation": {"name": "autonomous"}}, {"local": {"epochs": 1}}, {"task": {"name": "next_token"}}, {"eval": {"every": 10}},
-        {"data": {"seed": 7}},
+        {"participation": {"name": "autonomous"}}, {"local": {"epochs": 1}},
+        {"task": {"name": "next_token"}}, {"eval": {"every": 10}}, {"data": {"seed": 7}},
     ],
     ids=str,
 )  # fmt: skip
@@ -59,8 +60,9 @@ def test_the_method_makes_no_problem(tmp_path, change):
     "change",
     [
         {"trainer": {"workers": 4, "name": "cpu"}}, {"track": {"mode": "online"}},
-        {"data": {"root": "elsewhere"}}, {"checkpoint": {"every": 5}}, {"upload": {"name": "plain"}}, {"participation": {"anchor": "start"}},
-        {"eval": {"point": "sent", "clients": 0}}, {"task": {"name": "classification"}},
+        {"data": {"root": "elsewhere"}}, {"checkpoint": {"every": 5}}, {"upload": {"name": "plain"}},
+        {"participation": {"anchor": "start"}}, {"eval": {"point": "sent", "clients": 0}},
+        {"task": {"name": "classification"}},
     ],
     ids=str,
 )  # fmt: skip
@@ -134,8 +136,10 @@ def test_a_winner_by_a_loss_is_the_lowest(tmp_path):
         write_run(tmp_path / f"{eta} 0", eta=eta, metrics=("test/loss",))
     write_run(tmp_path / "2 1", eta=2.0, seed=1, metrics=("test/loss",))
     for place in tmp_path.iterdir():
-        text = (place / "summary.json").read_text()
-        (place / "summary.json").write_text(text[:-1] + ', "metric": "test/loss"}')
+        facts = json.loads((place / "summary.json").read_text())
+        loss = {"name": "loss", "label": "loss", "better": "lower"}
+        text = json.dumps({**facts, "metric": "test/loss", "metrics": [loss]})
+        (place / "summary.json").write_text(text)
     (problem,) = problems(below(tmp_path))
     ((winner, _),) = choosers(problem)
     assert {run.config["algorithm.eta"] for run in problem.runs if run.key[0] == winner} == {2.0}

@@ -31,7 +31,7 @@ function readAddress() {
 function writeAddress() {
   state.lines = chosen.groups === null ? '' : pack(chosen.groups);
   state.picks = chosen.picked.size ? pack([...chosen.picked]) : '';
-  state.zoom = chosen.zoom ? pack(chosen.zoom.map((end) => String(Number(end.toPrecision(7))))) : '';
+  state.zoom = chosen.zoom ? pack(chosen.zoom.map(String)) : '';
   state.brushes = chosen.brushes.size ? pack([...chosen.brushes].map(([key, [low, high]]) => `${key}|${low.toFixed(3)}|${high.toFixed(3)}`)) : '';
   const words = new URLSearchParams();
   for (const [key, value] of Object.entries(state)) {

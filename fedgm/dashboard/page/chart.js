@@ -24,7 +24,8 @@ class Chart {
     this.over.addEventListener('pointerup', (event) => {
       const [from, to] = [this.drag, at(event)].sort((a, b) => a - b);
       if (this.drag !== null && this.xs && to - from > 6) {
-        chosen.zoom = [this.xs.back(Math.max(from, this.xs.from)), this.xs.back(Math.min(to, this.xs.to))];
+        const ends = [Math.max(from, this.xs.from), Math.min(to, this.xs.to)];
+        chosen.zoom = ends.map((end) => Number(this.xs.back(end).toPrecision(7))); // as the address has it
         refresh('curves');
       }
       this.drag = null;

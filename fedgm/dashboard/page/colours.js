@@ -20,9 +20,12 @@ function assignHues() {
   hues = new Map([...PAPER.map((name, i) => [name, i]), ...others.map((name, i) => [name, free[i % free.length]])]);
 }
 
-// Lines keep their shade while they are shown; a new one takes the first that its algorithm has free.
-function assignColours(groups) {
+// Lines keep their shade while they are shown; a new one takes that of its place among all of its algorithm, or the next free.
+function assignColours(groups, all) {
   const kept = new Map();
+  const places = new Map();
+  const counts = new Map();
+  for (const {id, algorithm} of all) { const place = counts.get(algorithm) ?? 0; counts.set(algorithm, place + 1); places.set(id, place % SHADES.length); }
   let mixed = 0;
   for (const group of groups) {
     const hue = group.mixed ? mixed++ % COLOURS : hues.get(group.algorithm) ?? 0;
@@ -30,9 +33,11 @@ function assignColours(groups) {
     if (old && old.hue === hue) kept.set(group.id, old);
     else kept.set(group.id, {hue, shade: -1});
   }
-  for (const slot of kept.values()) {
+  for (const [id, slot] of kept) {
     const used = new Set([...kept.values()].filter((other) => other.hue === slot.hue).map((other) => other.shade));
-    if (slot.shade < 0) { slot.shade = 0; while (used.has(slot.shade)) slot.shade += 1; }
+    if (slot.shade >= 0) continue;
+    slot.shade = places.get(id);
+    while (used.has(slot.shade)) slot.shade += 1;
   }
   slots = kept;
 }

@@ -51,8 +51,8 @@ function glanceCard(view, group, {top, best, gap}) {
   const told = gap && gap.low !== null ? `${interval({low: -gap.high, high: -gap.low}, state.metric)}, 95 % over ${gap.seeds} common seeds` : 'no two common seeds';
   return el('button', {type: 'button', class: `card-mini${group === best ? ' best' : ''}`, title: 'Show its line',
     onclick: () => { if (!current.lines.some((line) => line.id === group.id)) toggleGroupAnywhere(group); }},
-  el('b', {}, el('i', {class: 'swatch', style: {background: slots.has(group.id) ? colourOf(group.id) : algorithmColour(group.algorithm)}}),
-    algorithmName(group.algorithm), group === best ? el('span', {class: 'badge'}, 'best') : null),
+  el('b', {}, el('i', {class: 'swatch', style: {background: single && slots.has(group.id) ? colourOf(group.id) : algorithmColour(group.algorithm)}}),
+    algorithmName(group.algorithm), group === best ? [' ', el('span', {class: 'badge'}, 'best')] : null),
   el('span', {class: 'big'}, measured ? score(group.mean, state.metric) : '–',
     el('small', {}, `${measured && isShare(state.metric) ? ' %' : ''}${group.sd !== null ? ` ± ${score(group.sd, state.metric)}` : ''}`),
     isGap ? el('small', {class: gap && gap.ahead ? 'gap' : 'gap noise', title: told}, gapText(group, top)) : null),

@@ -22,7 +22,7 @@ function makeView() {
   const ids = new Set(view_.groups.map((group) => group.id));
   const kept = (chosen.groups || []).filter((id) => ids.has(id));
   const wanted = chosen.groups === null || (view_.picked && !kept.length) ? defaultChoice(view_.groups) : kept;
-  assignColours(wanted.map((id) => view_.groups.find((group) => group.id === id)));
+  assignColours(wanted.map((id) => view_.groups.find((group) => group.id === id)), view_.groups);
   const lines = new Set(wanted);
   view_.lines = view_.groups.filter((group) => lines.has(group.id));
   return view_;
