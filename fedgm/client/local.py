@@ -41,9 +41,14 @@ class Client:
         self.direct = is_direct(trainer, direct)
 
     @property
-    def lr(self) -> float:
-        """eta_l as it is now; a scheduler may have changed it."""
-        return float(self.optimizer.param_groups[0]["lr"])
+    def lr(self) -> float | Tensor:
+        """eta_l as it is now (a scheduler may have changed it): a vector where groups have different ones."""
+        groups = self.optimizer.param_groups
+        if len({float(group["lr"]) for group in groups}) == 1:
+            return float(groups[0]["lr"])
+        rates = {id(p): float(group["lr"]) for group in groups for p in group["params"]}
+        parts = [torch.full((p.numel(),), rates.get(id(p), 0.0)) for p in self.weights.parameters]
+        return torch.cat(parts).to(self.weights.parameters[0].device)
 
     @contextmanager
     def at_work(self, start: Snapshot, x_t: Snapshot, kept: State) -> Generator[None]:

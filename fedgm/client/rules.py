@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple, Protocol
 
-from torch import Tensor, zeros_like
+from torch import Tensor, where, zeros_like
 
 from fedgm.errors import require
 
@@ -22,7 +22,7 @@ class Local(NamedTuple):
     x: Tensor  # the flat model it starts from
     kept: State  # what this client kept from the last time it took part; empty at first
     shared: State  # what the server kept for the rule when that model was the newest; empty before round 1
-    lr: float  # eta_l
+    lr: float | Tensor  # eta_l; a flat vector where parameter groups have different ones
     split: Callable[[Tensor], list[Tensor]]  # a flat vector as views shaped like the parameters
     client: int  # who it is, from 0
     round: int  # t, from 1
@@ -141,6 +141,8 @@ class Scaffold(Plain):
         """delta is x - y, so the new c_i follows from it."""
         before = _c(local.kept, local.x)
         after = before - _c(local.shared, local.x) + delta / (steps * local.lr)
+        if isinstance(local.lr, Tensor):  # what has the rate 0 does not move, and its c_i is not known
+            after = where(local.lr > 0, after, before)
         return Returned({"c": after}, after - before)
 
     def server(self, shared: State, message: Tensor, delta: Tensor, m: int, n: int) -> tuple[State, Tensor]:

@@ -37,7 +37,7 @@ class ClientData(Protocol):
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What the data decides about a model, by parameter name: ``num_classes`` for images."""
+        """What the data decides about a model, by name: for images ``num_classes`` and ``resolution``."""
         ...
 
     def size(self, client: int) -> int:

@@ -49,7 +49,7 @@ class Federation:
     @property
     def facts(self) -> Mapping[str, Any]:
         """What a model must know of the images."""
-        return {"num_classes": self.images.classes}
+        return {"num_classes": self.images.classes, "resolution": self.images.resolution}
 
     def size(self, client: int) -> int:
         """Number of samples of one client."""

@@ -6,14 +6,18 @@ from typing import Any, Literal
 
 from torch.utils.data import Dataset
 
+from fedgm.client.optimizers import effective
 from fedgm.client.rules import ClientRule, Plain
 from fedgm.client.store import ClientStore, MemoryStore
-from fedgm.data.clients import ClientData, as_clients
+from fedgm.data.clients import ClientData, as_clients, local_steps
 from fedgm.errors import require
 from fedgm.federated.cohort import ClientParts, RoundSettings
+from fedgm.federated.fitting import is_whole, normalization, require_mean
 from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
-from fedgm.participation import Participation, ideal
+from fedgm.participation import ClientFacts, Participation, ideal
+from fedgm.participation.local_work import effective_steps
+from fedgm.participation.task import informed
 from fedgm.seals import name_of
 from fedgm.upload.message import Plain as WholeDelta
 from fedgm.upload.message import UploadRule
@@ -36,7 +40,8 @@ def federate(
 ) -> FederatedLoop:
     """Give ``trainer`` the federated loop: an epoch is a server round, a batch is a client.
 
-    ``per_round`` of the clients (default: all) train ``epochs`` epochs each; ``participation`` replaces both.
+    ``per_round`` of the clients (default: all) train ``epochs`` epochs each; ``participation`` replaces both,
+    and gets to know these clients where it was not told of others (steps, labels, FedNova's effective steps).
     The trainer needs a callback that moves the global model: :class:`fedgm.FedGM`. States of clients are part
     of every checkpoint, or files in ``folder``, which several workers need.
 
@@ -76,7 +81,26 @@ def federate(
     )
     store = MemoryStore() if folder is None else ClientStore(Path(folder), run=name_of("federate", seed))
     parts = ClientParts(client or Plain(), upload or WholeDelta(), store)
-    scheme = participation or ideal(data.count, m, epochs, seed)
+    scheme = informed(participation or ideal(data.count, m, epochs, seed), _facts(trainer, data, parts.rule))
+    require_mean("weights", weights, normalization(scheme), parts.rule)
+    allowed = "None: this client rule steps with what clients keep, which upload rules do not shorten"
+    require(is_whole(parts.upload, parts.rule), "upload", type(parts.upload).__name__, allowed, "upload=None")
     loop = FederatedLoop(trainer, data, scheme, settings, parts, whole_checkpoints=True)
     trainer.fit_loop = loop
     return loop
+
+
+def _facts(trainer: pl.Trainer, data: ClientData, rule: ClientRule) -> ClientFacts:
+    """What a scheme may ask about these clients, and about the optimiser that they train with."""
+
+    def effective_of(steps: int) -> float:
+        if not trainer.strategy.optimizers:  # asked for the size of a cohort, before there is an optimiser
+            return float(steps)
+        terms = effective(trainer.strategy.optimizers[0], getattr(rule, "mu", 0.0))
+        return effective_steps(steps, *terms) if terms else float(steps)  # the loop refuses others
+
+    return ClientFacts(
+        steps=lambda client, epochs: local_steps(data, client, epochs, "epochs"),
+        effective=effective_of,
+        labels=getattr(data, "labels", None),
+    )

@@ -24,7 +24,7 @@ from fedgm.data.clients import ClientData, bring
 from fedgm.errors import FedGMError
 from fedgm.federated.cohort import ClientParts, Cohort, CohortTrainer, RoundSettings
 from fedgm.federated.events import ServerUpdate, fire
-from fedgm.federated.workers import FederatedDDP
+from fedgm.federated.fitting import normalization, require_supported
 from fedgm.lightning import FitLoop, loop_states, pl, rank_zero_warn
 from fedgm.participation import ClientTask, Participation
 from fedgm.tasks import LOSS
@@ -84,7 +84,10 @@ class FederatedLoop(FitLoop):
 
     def on_run_start(self) -> None:
         """Measure x_0 before the first round of a fresh run."""
-        self._require_supported()
+        require_trainable(self.module)
+        require_supported(
+            self.trainer, self.parts.rule, normalization(self.participation), self.settings.keep
+        )
         super().on_run_start()
         bring(self.data, self.trainer.strategy.root_device)
         self.weights, self._unsaved = FlatWeights(self.module), UnsavedBuffers(self.module)
@@ -122,37 +125,6 @@ class FederatedLoop(FitLoop):
         self.row = self._row(t, tasks, cohort, update, due)
         self.row |= _times(trained, watch.seconds(), due, cohort.total("samples"))
         self._publish()
-
-    def _require_supported(self) -> None:
-        """Refuse what a client's local steps (Alg. 2) would silently leave out."""
-        require_trainable(self.module)
-        if self.trainer.accumulate_grad_batches != 1:
-            every = self.trainer.accumulate_grad_batches
-            raise FedGMError(
-                f"accumulate_grad_batches={every} is not supported: every local batch is a step. "
-                "Leave it at 1, and raise local.batch_size instead."
-            )
-        if not self.module.automatic_optimization:
-            raise FedGMError(
-                "automatic_optimization=False is not supported: the loop steps the local optimiser. "
-                "Return the loss from training_step, and put all parameters into one optimiser "
-                "(its parameter groups may differ)."
-            )
-        if (count := len(self.trainer.strategy.optimizers)) != 1:  # Lightning has already refused several
-            raise FedGMError(
-                f"configure_optimizers gave {count} optimisers, but a client trains with exactly one. "
-                "Return one optimiser from it."
-            )
-        if any(config.interval != "epoch" for config in self.trainer.lr_scheduler_configs):
-            raise FedGMError(
-                "interval='step' is not supported: a scheduler is stepped once a round for all clients. "
-                "Return {'scheduler': ..., 'interval': 'epoch'} from configure_optimizers"
-            )
-        if self.trainer.world_size > 1 and not isinstance(self.trainer.strategy, FederatedDDP):
-            raise FedGMError(
-                f"strategy {type(self.trainer.strategy).__name__} waits for equal numbers of steps, which "
-                "clients do not have. Use pl.Trainer(strategy=fedgm.FederatedDDP())"
-            )
 
     # What serves a round ---------------------------------------------------------------------------
 

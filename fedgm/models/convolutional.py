@@ -26,10 +26,9 @@ def norm_layer(kind: Norm, channels: int) -> nn.Module:
 
 
 def require_width(width: int) -> None:
-    """Below 8 channels a strided 1x1 convolution in channels_last layout corrupts the heap (torch 2.13)."""
-    require(
-        width >= 8 and width % 2 == 0, "model.width", width, "an even number of at least 8", "model.width=16"
-    )
+    """GroupNorm has two groups."""
+    even = width >= NORM_GROUPS and width % NORM_GROUPS == 0
+    require(even, "model.width", width, "an even number of at least 2", "model.width=16")
 
 
 DEEPEST = 1202  # the deepest that He et al. trained

@@ -43,6 +43,11 @@ class Event:
         self._restart()
 
     @property
+    def normalize(self) -> Normalize:
+        """How uneven work is weighed."""
+        return self.counting.normalize
+
+    @property
     def anchor(self) -> Anchor:
         """What a delta is measured from."""
         return self.counting.anchor

@@ -91,7 +91,7 @@ def weights(
     >>> weights("fednova", epochs=[1, 3], steps=[10, 30], reference=3)
     [2.0, 0.6666666666666666]
     """
-    return RULES[how](epochs, steps, reference, [effective(k) for k in steps])
+    return RULES[how](epochs, steps, reference, [effective(k) for k in steps] if how == "fednova" else [])
 
 
 Kind = Literal["none", "polynomial", "hinge"]

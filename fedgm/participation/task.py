@@ -1,8 +1,8 @@
 """The one unit of work that every participation scheme deals in."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ Steps = Callable[[int, int], int]  # steps(client, epochs): local steps K of tha
 Labels = Callable[[int], NDArray[np.int64]]  # labels(client): the classes of its samples
 Effective = Callable[[int], float]  # of K local steps: |a|_1 of FedNova, K itself for plain SGD
 Anchor = Literal["start", "current"]
+Part = TypeVar("Part")
 
 
 def step_per_epoch(client: int, epochs: int) -> int:
@@ -31,6 +32,23 @@ class ClientFacts:
 
 
 NO_DATA = ClientFacts()
+
+
+def informed(part: Part, facts: ClientFacts) -> Part:
+    """A scheme or sampler with ``facts`` in the place of those that it was not given; what it has, it keeps.
+
+    >>> from fedgm.participation import ideal
+    >>> scheme = ideal(count=2, per_round=2, epochs=1, seed=0, normalize="steps")
+    >>> known = informed(scheme, ClientFacts(steps=lambda client, epochs: 4))
+    >>> [task.weight for task in known.tasks(t=1)]
+    [0.25, 0.25]
+    """
+    if not is_dataclass(part) or isinstance(part, type):
+        return part
+    given: dict[str, Any] = {field.name: getattr(part, field.name) for field in fields(part) if field.init}
+    now = {name: facts if value is NO_DATA else informed(value, facts) for name, value in given.items()}
+    changed = {name: value for name, value in now.items() if value is not given[name]}
+    return replace(part, **changed) if changed else part
 
 
 class ClientTask(NamedTuple):

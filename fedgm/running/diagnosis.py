@@ -17,6 +17,7 @@ from fedgm.config import RunConfig
 from fedgm.data.clients import local_steps
 from fedgm.data.federation import Federation
 from fedgm.errors import FedGMError, RefusedError
+from fedgm.models.layout import fit_layout
 from fedgm.running.parts import build_parts, load_clients
 from fedgm.running.trainer import build_module
 from fedgm.seals import require_as_written
@@ -136,7 +137,8 @@ def estimate_run(
             f"--estimate {folder}: model.safetensors is damaged ({reason}). "
             "Try the run's command with rerun=true"
         ) from None
-    size, layout = config.local.batch_size, bool(config.model["channels_last"])
+    fit_layout(module.net, federation, config.trainer.accelerator)
+    size, layout = config.local.batch_size, federation.batching.channels_last
 
     def batches(client: int) -> Iterator[tuple[Tensor, Tensor]]:
         samples = federation.partition.indices(client)

@@ -1,13 +1,17 @@
 """Parts that are fine by themselves but not together: combinations whose formulas would silently be wrong."""
 
+import torch
+from torch.optim import Optimizer
+
+from fedgm.client.optimizers import effective, is_plain_sgd
 from fedgm.client.rules import ClientRule
 from fedgm.config import RunConfig
+from fedgm.config.parts import build
 from fedgm.errors import require, require_fits
-from fedgm.participation.local_work import NEEDS_UNIFORM_MEAN
+from fedgm.federated.fitting import is_whole, require_mean
 from fedgm.server import ServerRule
 from fedgm.server.rule import Averages, SeesNorms
 from fedgm.upload import UploadRule
-from fedgm.upload.message import Plain as WholeDelta
 
 
 def require_fitting(config: RunConfig, rule: ServerRule, client: ClientRule, upload: UploadRule) -> None:
@@ -16,16 +20,15 @@ def require_fitting(config: RunConfig, rule: ServerRule, client: ClientRule, upl
     _require_norms(config, rule, client)
     _require_local(config, client)
     _require_fednova(config)
-    _require_mean(config, client)
+    require_mean("clients.weights", config.clients.weights, config.participation.get("normalize"), client)
     allowed = f"client={config.client['name']} steps with what clients keep, which no upload rule shortens"
-    whole = isinstance(upload, WholeDelta) or not client.needs_plain_upload
-    require_fits(whole, "upload", config.upload["name"], allowed, "upload=plain")
+    require_fits(is_whole(upload, client), "upload", config.upload["name"], allowed, "upload=plain")
 
 
 def _require_point(config: RunConfig, rule: ServerRule) -> None:
-    """Not every rule has an averaged point to evaluate."""
+    """An average is evaluated only where the method's authors do so: for others it would be a third point."""
     point = config.eval.point
-    allowed = "sent: this algorithm has no averaged point"
+    allowed = "sent: this algorithm has no averaged point that its authors evaluate"
     require(point == "sent" or isinstance(rule, Averages), "eval.point", point, allowed, "eval.point=sent")
 
 
@@ -38,13 +41,19 @@ def _require_norms(config: RunConfig, rule: ServerRule, client: ClientRule) -> N
     require(ok, "client", config.client["name"], allowed, "client=plain")
 
 
+def built_optimizer(config: RunConfig) -> Optimizer:
+    """The optimiser that clients will have, over a weight of its own: what holds is asked of it."""
+    name = config.local.optimizer
+    weight = torch.zeros(1, requires_grad=True)
+    return build(config.local.optimizers[name], f"local.optimizers.{name}", kind=Optimizer, params=[weight])
+
+
 def _require_local(config: RunConfig, client: ClientRule) -> None:
     """Corrections of gradients hold for some local optimisers only."""
-    local, name = config.local, config.client["name"]
-    plain = local.optimizer == "sgd" and not (local.momentum or local.weight_decay or local.clip)
+    name = config.client["name"]
+    plain = not client.needs_plain_sgd or (is_plain_sgd(built_optimizer(config)) and not config.local.clip)
     allowed = "its control variates are right for plain SGD (momentum, weight decay and clipping off)"
-    hint = "local.optimizer=sgd, or client=plain"
-    require_fits(plain or not client.needs_plain_sgd, "client", name, allowed, hint)
+    require_fits(plain, "client", name, allowed, "local.optimizer=sgd, or client=plain")
     scaled = config.trainer.precision == "16-mixed" and (client.changes_gradients or client.sends)
     allowed = "its correction would be added to scaled gradients"
     require_fits(not scaled, "client", name, allowed, "trainer.precision=bf16-mixed")
@@ -54,22 +63,11 @@ def _require_fednova(config: RunConfig) -> None:
     """FedNova's formulas give a_i for some local optimisers only."""
     if config.participation.get("normalize") != "fednova":
         return
-    name = config.local.optimizer
-    options = config.local.optimizers[name]
-    has_formula = options["_target_"] == "torch.optim.SGD" and not (
-        options.get("nesterov") or options.get("dampening")
-    )
+    terms = effective(built_optimizer(config), config.client.get("mu", 0.0))
     allowed = "sgd, with momentum and client=fedprox at most: FedNova gives no a_i for others"
     hint = "local.optimizer=sgd, or participation.normalize=none"
-    require(has_formula, "local.optimizer", name, allowed, hint)
-    fresh = config.local.state == "reset" or not options.get("momentum")
+    require(terms is not None, "local.optimizer", config.local.optimizer, allowed, hint)
+    assert terms is not None
+    fresh = config.local.state == "reset" or not terms.momentum
     allowed = "reset: FedNova's a_i is that of a momentum which starts at zero"
     require(fresh, "local.state", config.local.state, allowed, "local.state=reset")
-
-
-def _require_mean(config: RunConfig, client: ClientRule) -> None:
-    """FedNova's factors and MIFA's memory are written for the plain mean."""
-    weights, normalize = config.clients.weights, config.participation.get("normalize")
-    ok = weights == "uniform" or not (normalize in NEEDS_UNIFORM_MEAN or client.needs_uniform_mean)
-    allowed = "uniform: FedNova and MIFA are written for the plain mean"
-    require(ok, "clients.weights", weights, allowed, "clients.weights=uniform")

@@ -7,13 +7,14 @@ the second half. What only the data decide is checked by :meth:`Parts.load`, on 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedgm.client.optimizers import Effective, effective
 from fedgm.client.rules import ClientRule
 from fedgm.config import RunConfig
 from fedgm.config.checks import require_model_fits
@@ -24,7 +25,7 @@ from fedgm.errors import ClashError, require, require_fits
 from fedgm.models.size import parameters
 from fedgm.participation import ClientFacts, Participation
 from fedgm.participation.local_work import effective_steps
-from fedgm.running.fitting import require_fitting
+from fedgm.running.fitting import built_optimizer, require_fitting
 from fedgm.schedule import Schedule
 from fedgm.schedule.every_round import require_its_schedule
 from fedgm.server import GeneralMomentum, ServerRule
@@ -105,15 +106,21 @@ class Clients:
     facts: ClientFacts = field(init=False)
 
     def __post_init__(self) -> None:
-        local = self.config.local
-        pull = local.lr * self.config.client.get("mu", 0.0)
-        effective = partial(effective_steps, momentum=local.momentum, pull=pull)
-        self.facts = ClientFacts(self.steps, effective, self.labels)
+        self.facts = ClientFacts(self.steps, self.effective, self.labels)
 
     def steps(self, client: int, epochs: int) -> int:
         """K of a client that trains for ``epochs``."""
         assert self.data is not None, "asked about clients before the data were loaded"
         return local_steps(self.data, client, epochs, self.config.local.unit)
+
+    def effective(self, steps: int) -> float:
+        """FedNova's |a|_1 of ``steps`` local steps."""
+        return effective_steps(steps, *(self._terms or ()))
+
+    @cached_property
+    def _terms(self) -> Effective | None:
+        """Asked of the optimiser that is built, whatever its settings were called."""
+        return effective(built_optimizer(self.config), self.config.client.get("mu", 0.0))
 
     def labels(self, client: int) -> NDArray[np.int64]:
         """The classes of a client's samples."""

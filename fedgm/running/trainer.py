@@ -23,6 +23,7 @@ from fedgm.federated.ranks import world
 from fedgm.federated.workers import FederatedDDP
 from fedgm.lightning import Checkpoint, LightningEnvironment, Logger, MisconfigurationException, pl
 from fedgm.models.build import build_net, fit_batches
+from fedgm.models.layout import fit_layout, is_channels_last
 from fedgm.models.size import parameters
 from fedgm.running.checkpoint import AtomicCheckpointIO
 from fedgm.running.parts import Parts, task_class
@@ -48,7 +49,8 @@ def build_module(config: RunConfig, facts: Mapping[str, Any]) -> TaskModule:
         torch.manual_seed(derive(config.seed, "init"))
         net = build_net(config.model, given)
     require_model_fits(config, sum(p.numel() for p in net.parameters()), 1)
-    layout = bool(config.model["channels_last"])
+    side = facts.get("resolution") or config.data.resolution or 0
+    layout = is_channels_last(net, bool(config.model["channels_last"]), side, config.trainer.accelerator)
     return build(config.task, "task", net=net, optimizer=optimizer, channels_last=layout)
 
 
@@ -130,6 +132,7 @@ def fit(
         keep=config.local.state == "keep",
     )
     if isinstance(data, Federation) and isinstance(module, TaskModule):
+        fit_layout(module.net, data, config.trainer.accelerator)
         data = fit_batches(module.net, data, config.model.get("norm"), config.data.min_samples)
         parts.clients.data = data
     client = ClientParts(parts.client, parts.upload, store)

@@ -160,6 +160,11 @@ class GeneralMomentum:
         x_next, d_next = server_step(x, state["d"], delta, Momentum(**hyper))
         return x_next, {"d": d_next}
 
+
+@dataclass(frozen=True)
+class PrimalAveraging(GeneralMomentum):
+    """Eq. 2 of a method whose authors evaluate the averaged point behind the model that is sent."""
+
     def average(self, x: Tensor, state: State, after: Hyper) -> Tensor:
         """The averaged point, at the triple of the next round."""
         return averaged(x, state["d"], Momentum(**after))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import inf, isfinite, sqrt
 
 from fedgm.errors import require
-from fedgm.server.momentum import GeneralMomentum
+from fedgm.server.momentum import GeneralMomentum, PrimalAveraging
 
 
 def fedavg() -> GeneralMomentum:
@@ -185,11 +185,11 @@ def gpa(a: float, mu_x: float, mu_y: float) -> GeneralMomentum:
     {'eta': 1.0, 'beta': 0.9, 'nu': 0.8}
     """
     require(isfinite(mu_y), "algorithm.mu_y", mu_y, "a finite number", "algorithm.mu_y=0.9")
-    return GeneralMomentum(_positive("a", a), _factor("mu_x", mu_x), mu_y)
+    return PrimalAveraging(_positive("a", a), _factor("mu_x", mu_x), mu_y)
 
 
 @dataclass(frozen=True)
-class ScheduleFree(GeneralMomentum):
+class ScheduleFree(PrimalAveraging):
     """FedGM whose beta is that of ``schedule=schedule_free``; under another schedule beta would stay 0."""
 
 
@@ -222,7 +222,7 @@ def fedacg(lam: float) -> GeneralMomentum:
     >>> fedacg(lam=0.75).hyper
     {'eta': 4.0, 'beta': 0.75, 'nu': 0.75}
     """
-    return GeneralMomentum(1 / (1 - _factor("lam", lam)), lam, lam, nu_is_beta=True)
+    return PrimalAveraging(1 / (1 - _factor("lam", lam)), lam, lam, nu_is_beta=True)
 
 
 def _positive(name: str, value: float) -> float:

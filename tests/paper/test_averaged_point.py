@@ -12,7 +12,7 @@ from fedgm.schedule.every_round import UniformAverage
 from fedgm.schedule.plan import Constant, Multistage
 from fedgm.server.adaptive import NormalizedMomentum
 from fedgm.server.momentum import GeneralMomentum, Momentum, averaged, server_step
-from fedgm.server.schemes import schedule_free
+from fedgm.server.schemes import ema_nesterov, fedacg, schedule_free
 from tests.federated.federated_run import flat
 from tests.paper.convex import configured, fit
 
@@ -97,6 +97,41 @@ def test_schedule_free_needs_its_schedule_and_adaptive_rules_have_no_average():
         build_parts(configured("algorithm=schedule_free"))
     with pytest.raises(ConfigError, match=r"eval\.point=average.*no averaged point"):
         build_parts(configured("algorithm=fedadam", "eval.point=average"))
+
+
+@pytest.mark.parametrize("name", ["gpa", "fedacg", "fedexp", "fedexp_gm"])
+def test_an_average_is_evaluated_where_the_authors_do_so(name):
+    engine = build_parts(configured(f"algorithm={name}", "eval.point=average")).engine
+    assert engine.averages is engine.rule
+
+
+@pytest.mark.parametrize("name", ["triple", "ema_nesterov", "robust", "pid", "diloco", "fedgm", "fedavgm"])
+def test_elsewhere_it_would_be_a_third_point_and_is_refused(name):
+    with pytest.raises(
+        ConfigError, match=r"eval\.point=average.*no averaged point that its authors evaluate"
+    ):
+        build_parts(configured(f"algorithm={name}", "eval.point=average"))
+
+
+def test_the_average_of_fedacg_is_its_x_and_that_of_ema_nesterov_would_not_be(updates):
+    x, m, lam = np.zeros(20), np.zeros(20), 0.85
+    rule = fedacg(lam)
+    for D, (sent, mean) in zip(updates, follow(rule, Constant().plan(ROUNDS, rule), updates), strict=True):
+        m = lam * m + D
+        x = x - m
+        assert np.abs(mean - x).max() < 1e-10
+        assert np.abs(sent - (x - lam * m)).max() < 1e-10
+    x, m, b, g = np.zeros(20), np.zeros(20), 0.5, 0.8
+    rule = ema_nesterov(b, g)
+    points = follow(rule, Constant().plan(ROUNDS, rule), updates)
+    for D, (sent, _) in zip(updates, points, strict=True):
+        x, before = x + b * m - D, x
+        m = g * m + (1 - g) * (x - before)
+        assert np.abs(sent - (x + b * m)).max() < 1e-10
+    assert np.abs(points[-1][1] - x).max() > 0.1
+
+
+def test_a_point_that_does_not_exist():
     with pytest.raises(ConfigError, match=r"eval\.point=middle"):
         configured("eval.point=middle")
 

@@ -1,0 +1,95 @@
+"""Parts that are fine by themselves but not together: combinations whose formulas would silently be wrong.
+
+A configuration is refused by ``fedgm/running/fitting.py`` before data are loaded; what module and trainer
+decide is refused here, for ``fedgm.federate`` as for a run.
+"""
+
+from typing import TYPE_CHECKING
+
+from fedgm.client.optimizers import described, effective, is_plain_sgd
+from fedgm.client.rules import ClientRule
+from fedgm.errors import FedGMError, require
+from fedgm.participation import Participation
+from fedgm.participation.local_work import NEEDS_UNIFORM_MEAN
+from fedgm.upload.message import Plain as WholeDelta
+from fedgm.upload.message import UploadRule
+
+if TYPE_CHECKING:  # a configuration is refused before Lightning is imported
+    from fedgm.lightning import pl
+
+
+def normalization(scheme: Participation) -> str | None:
+    """How a scheme weighs uneven work; None of one that does not say."""
+    return getattr(scheme, "normalize", None)
+
+
+def require_mean(key: str, weights: str, normalize: str | None, client: ClientRule) -> None:
+    """FedNova's factors and MIFA's memory are written for the plain mean."""
+    ok = weights == "uniform" or not (normalize in NEEDS_UNIFORM_MEAN or client.needs_uniform_mean)
+    allowed = "uniform: FedNova and MIFA are written for the plain mean"
+    require(ok, key, weights, allowed, f"{key}=uniform")
+
+
+def is_whole(upload: UploadRule, client: ClientRule) -> bool:
+    """Whether the server gets what it steps with: MIFA's message is not what an upload rule shortens."""
+    return isinstance(upload, WholeDelta) or not client.needs_plain_upload
+
+
+def require_supported(trainer: "pl.Trainer", client: ClientRule, normalize: str | None, keep: bool) -> None:
+    """Refuse what a client's local steps (Alg. 2) would silently leave out, or do in another way."""
+    from fedgm.federated.workers import FederatedDDP
+
+    if (every := trainer.accumulate_grad_batches) != 1:
+        raise FedGMError(
+            f"accumulate_grad_batches={every} is not supported: every local batch is a step. "
+            "Leave it at 1, and raise local.batch_size instead."
+        )
+    if not trainer.lightning_module.automatic_optimization:
+        raise FedGMError(
+            "automatic_optimization=False is not supported: the loop steps the local optimiser. "
+            "Return the loss from training_step, and put all parameters into one optimiser "
+            "(its parameter groups may differ)."
+        )
+    if (count := len(trainer.strategy.optimizers)) != 1:  # Lightning has already refused several
+        raise FedGMError(
+            f"configure_optimizers gave {count} optimisers, but a client trains with exactly one. "
+            "Return one optimiser from it."
+        )
+    if any(config.interval != "epoch" for config in trainer.lr_scheduler_configs):
+        raise FedGMError(
+            "interval='step' is not supported: a scheduler is stepped once a round for all clients. "
+            "Return {'scheduler': ..., 'interval': 'epoch'} from configure_optimizers"
+        )
+    if trainer.world_size > 1 and not isinstance(trainer.strategy, FederatedDDP):
+        raise FedGMError(
+            f"strategy {type(trainer.strategy).__name__} waits for equal numbers of steps, which "
+            "clients do not have. Use pl.Trainer(strategy=fedgm.FederatedDDP())"
+        )
+    _require_optimizer(trainer, client, normalize, keep)
+
+
+def _require_optimizer(trainer: "pl.Trainer", client: ClientRule, normalize: str | None, keep: bool) -> None:
+    """Refuse a local optimiser for which a formula does not hold, whatever its settings were called."""
+    optimizer, name = trainer.strategy.optimizers[0], type(client).__name__
+    if client.needs_plain_sgd and not (is_plain_sgd(optimizer) and not trainer.gradient_clip_val):
+        clipped = f", clipped at {trainer.gradient_clip_val}" if trainer.gradient_clip_val else ""
+        raise FedGMError(
+            f"{name}: its formulas hold for plain SGD (momentum, weight decay and clipping off), but the "
+            f"local optimiser is {described(optimizer)}{clipped}. Use torch.optim.SGD, or another client rule"
+        )
+    if trainer.precision == "16-mixed" and (client.changes_gradients or client.sends):
+        raise FedGMError(
+            f"{name}: its correction would be added to scaled gradients. Use precision='bf16-mixed'"
+        )
+    if normalize != "fednova":
+        return
+    terms = effective(optimizer, getattr(client, "mu", 0.0))
+    if terms is None:
+        raise FedGMError(
+            "normalize=fednova: a_i is known for SGD (momentum and FedProx at most, alike in all groups), "
+            f"but the local optimiser is {described(optimizer)}. Use torch.optim.SGD, or normalize='none'"
+        )
+    if keep and terms.momentum:
+        raise FedGMError(
+            "normalize=fednova: a_i is that of a momentum which starts at zero. Use state='reset'"
+        )
