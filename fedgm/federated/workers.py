@@ -1,7 +1,6 @@
 """Several workers in one run: each trains its share of the cohort, one all-reduce a round."""
 
 import ctypes
-import math
 import os
 import signal
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 
 import torch
 
+from fedgm.clock import Stopwatch
 from fedgm.errors import FedGMError
 from fedgm.federated.ranks import is_lost
 from fedgm.lightning import DDPStrategy, Launcher, pl
@@ -161,18 +161,18 @@ class ForkLauncher(Launcher):
         The main thread waits inside torch, where no exception reaches it. Once they have met, an exchange
         with a worker that is gone fails by itself.
         """
-        since = math.inf
+        watch: Stopwatch | None = None  # since a worker has ended
         while not over.wait(0.1) and not torch.distributed.is_initialized():
             reason = self._ended()
-            since = min(since, time.monotonic()) if reason else math.inf
-            if time.monotonic() - since > PATIENCE:
+            watch = (watch or Stopwatch()) if reason else None
+            if watch is not None and watch.seconds() > PATIENCE:
                 print(f"error: {reason}", file=sys.stderr, flush=True)
                 os._exit(1)  # the other workers die with it
 
     def _lost_worker(self, error: RuntimeError) -> str:
         """Which worker's end broke the exchange that failed here, in words; empty if none did."""
-        deadline = time.monotonic() + PATIENCE
-        while is_lost(error) and time.monotonic() < deadline:
+        watch = Stopwatch()
+        while is_lost(error) and watch.seconds() < PATIENCE:
             if reason := self._ended():
                 return reason
             time.sleep(0.02)

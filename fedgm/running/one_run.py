@@ -33,6 +33,7 @@ from fedgm.running.trainer import PauseAfter, build_module, build_trainer, fit, 
 from fedgm.running.wandb_run import in_sweep_agent, resolve_mode
 from fedgm.screen import Screen
 from fedgm.seals import name_of
+from fedgm.starting import output_error
 from fedgm.tasks import TaskModule
 
 
@@ -148,6 +149,11 @@ class OneRun:
             ended = self._give_up("failed", str(error))
             if not self.folder.exists():  # the first to notice may be a checkpoint
                 self.log.require_folder()
+            if output := output_error():
+                raise FedGMError(
+                    f"standard output cannot be written ({output.strerror}). What was computed is kept: "
+                    "the same command, with its output elsewhere, continues the run"
+                ) from None
             raise FedGMError(
                 f"{self.folder}: {error.strerror or error}. What was computed is kept. Make room or give "
                 "write permission; then the same command continues the run."

@@ -1,5 +1,6 @@
 """One run, from a composed configuration to its result; Lightning is imported once that is sound."""
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -7,6 +8,7 @@ from omegaconf import DictConfig
 
 from fedgm.config import require_sound
 from fedgm.config.identity import identity
+from fedgm.errors import ConfigError
 from fedgm.running.folder import locate
 from fedgm.screen import Screen
 from fedgm.starting import ready, without_treespec_warning
@@ -26,6 +28,7 @@ def execute(
 ) -> "RunResult":
     """Run it, continue it, or report that it is done; ``alone`` is False in a multirun."""
     config = require_sound(cfg)
+    _require_backend()
     mark = identity(cfg)
     folder = locate(cfg, overrides, mark)
     from fedgm.running.parts import build_parts  # imports torch
@@ -35,3 +38,13 @@ def execute(
 
     ready()  # imports are over: Ctrl-C is the run's from now on
     return OneRun(config, cfg, parts, folder, mark, console, alone, callbacks).result()
+
+
+def _require_backend() -> None:
+    """Refuse a backend that matplotlib does not have, before training: with it, Lightning's import fails."""
+    if name := os.environ.get("MPLBACKEND"):
+        try:
+            import matplotlib
+        except ValueError as error:
+            raise ConfigError("MPLBACKEND", name, str(error), "unset MPLBACKEND") from None
+        del matplotlib

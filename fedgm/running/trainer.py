@@ -83,7 +83,7 @@ def build_trainer(
     plugins: list[Any] = [AtomicCheckpointIO(config.checkpoint.sync, run)]
     if started is not None:
         per_node = workers // started.nodes
-    elif workers > 1:  # our own forks, also inside a SLURM job that srun has not multiplied
+    else:  # this process and our own forks, also inside a SLURM job that srun has not multiplied
         plugins.append(LightningEnvironment())
     try:
         return pl.Trainer(

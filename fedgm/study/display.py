@@ -1,6 +1,5 @@
 """What a person sees of a sweep: a live table on a terminal, a line per run elsewhere, a table at the end."""
 
-import time
 from collections import Counter
 from types import TracebackType
 from typing import Any
@@ -9,6 +8,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from fedgm.clock import Stopwatch
 from fedgm.plain import plain
 from fedgm.results.summary import DONE, Status
 from fedgm.screen import Screen
@@ -36,10 +36,9 @@ class Display:
             if console.is_terminal
             else None
         )
-        self._since: dict[
-            int, tuple[float, int]
-        ] = {}  # when a running job was first seen, and at which round
-        self._started, self._ended = time.monotonic(), 0
+        # Since a running job was first seen, and at which round.
+        self._since: dict[int, tuple[Stopwatch, int]] = {}
+        self._ended = 0
 
     def __enter__(self) -> "Display":
         if self._live:
@@ -56,7 +55,7 @@ class Display:
         """Refresh the table."""
         self._since = {n: since for n, since in self._since.items() if n in runner.running}
         for n, job in runner.running.items():
-            self._since.setdefault(n, (time.monotonic(), self.results.rounds(job)))
+            self._since.setdefault(n, (Stopwatch(), self.results.rounds(job)))
         if self._live:
             self._live.update(self._table(runner), refresh=True)
 
@@ -95,11 +94,11 @@ class Display:
         return table
 
 
-def _eta(since: float, first: int, done: int, until: int) -> str:
+def _eta(since: Stopwatch, first: int, done: int, until: int) -> str:
     """Minutes and seconds to go, from the rounds that were watched."""
     if done <= first:
         return "-"
-    minutes, seconds = divmod(round((time.monotonic() - since) / (done - first) * (until - done)), 60)
+    minutes, seconds = divmod(round(since.seconds() / (done - first) * (until - done)), 60)
     return f"{minutes}:{seconds:02d}"
 
 

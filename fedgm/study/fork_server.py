@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from fedgm.clock import Stopwatch
 from fedgm.errors import FedGMError
 
 PR_SET_PDEATHSIG = 1
@@ -118,8 +119,8 @@ def _stop(running: dict[int, int]) -> None:
     """SIGTERM, which a run takes as Ctrl-C; SIGKILL for one that does not react."""
     for pid in running:
         os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + GRACE
-    while running and time.monotonic() < deadline:
+    watch = Stopwatch()
+    while running and watch.seconds() < GRACE:
         _reap(running)
         time.sleep(0.05)
     for pid in running:

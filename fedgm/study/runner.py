@@ -2,11 +2,11 @@
 
 import os
 import signal
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from fedgm.clock import Stopwatch
 from fedgm.files import no_link
 from fedgm.lock import is_alive
 from fedgm.plain import plain
@@ -32,7 +32,7 @@ class Runner:
     failed: dict[Key, str] = field(default_factory=dict[Key, str])
     _until: dict[int, int] = field(default_factory=dict[int, int])  # what each running job was started for
     _deaths: Counter[Key] = field(default_factory=Counter[Key])
-    _busy: dict[Key, float] = field(default_factory=dict[Key, float])
+    _busy: dict[Key, Stopwatch] = field(default_factory=dict[Key, Stopwatch])
 
     def run(self) -> None:
         """Until every job is done, has lost, or has failed here."""
@@ -67,7 +67,8 @@ class Runner:
 
     def _is_free(self, job: Job) -> bool:
         """Whether no process works on it; a job that was busy a moment ago must not block a worker."""
-        return not is_alive(job.folder) and time.monotonic() - self._busy.get(job.key, -PAUSE) >= PAUSE
+        waits = job.key in self._busy and self._busy[job.key].seconds() < PAUSE
+        return not waits and not is_alive(job.folder)
 
     def _take(self, ended: Ended) -> None:
         """Note how a run ended; one that another runner holds stays in the list.
@@ -77,7 +78,7 @@ class Runner:
         """
         job, until = self.running.pop(ended.number), self._until.pop(ended.number)
         if ended.code == BUSY:
-            self._busy[job.key] = time.monotonic()
+            self._busy[job.key] = Stopwatch()
             return
         self._deaths[job.key] += ended.code < 0
         if ended.code < 0 and self._deaths[job.key] < DEATHS:

@@ -2,7 +2,9 @@
 
 import json
 import math
+import re
 import time
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +14,7 @@ from fedgm import clock, lock
 from fedgm.commands import main
 from tests.clocks.sitecustomize import unreliable
 
+ROOT = Path(__file__).parents[2]
 CLOCKS = {"steps of 20 ms": (0.02, 0.0), "stands still": (math.inf, 0.0), "time.time goes back": (0.0, 0.3)}
 SMALL = ["profile=tiny", "clients.count=10", "data.train_samples=400", "trainer.workers=1", "track=none"]
 SWEEP = f"""
@@ -56,6 +59,16 @@ def test_a_run_a_sweep_and_what_reads_them(tmp_path, kind, capsys):
     assert "2 finished" in typed(*sweep)
     assert "3 runs" in typed("list", str(home))
     typed("dashboard", str(home), "--out", str(tmp_path / "page.html"))
+
+
+def test_nothing_else_reads_a_clock():
+    """What fedgm.clock guards against, nobody else has to."""
+    reads = re.compile(
+        r"\btime\.(time|monotonic|perf_counter|process_time|thread_time|clock_gettime)(_ns)?\b"
+        r"|\bfrom time import|\bdatetime\.(now|today|utcnow)|\bdate\.today"
+    )
+    files = [*ROOT.glob("fedgm/**/*.py"), *ROOT.glob("hydra_plugins/**/*.py"), ROOT / "run.py"]
+    assert [path.name for path in files if reads.search(path.read_text())] == ["clock.py"]
 
 
 def test_a_duration_is_never_negative_and_a_rate_may_be_unknown(monkeypatch):
