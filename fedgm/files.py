@@ -8,6 +8,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from fedgm import intake
+
 LARGEST = 2**24  # bytes of a summary.json; ours have a few thousand
 
 
@@ -93,9 +95,7 @@ def _finite(value: Any) -> Any:
 def read_json(path: Path) -> dict[str, Any] | None:
     """The content, or None where there is no readable file, or where it holds something other than keys."""
     try:
-        if not path.is_file() or path.stat().st_size > LARGEST:  # a pipe would never end
-            return None
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        content = intake.from_json(intake.read_bytes(path, LARGEST))
+    except (OSError, ValueError):
         return None
-    return value if isinstance(value, dict) else None
+    return content if isinstance(content, dict) else None

@@ -5,13 +5,13 @@ The protocol, and the rules that we have: FedProx, SCAFFOLD, MIFA. Another one i
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
 from typing import NamedTuple, Protocol
 
 from torch import Tensor, where, zeros_like
 
 from fedgm.errors import require
 
+LARGEST = 3.4e38  # of float32: torch refuses a larger factor
 State = dict[str, Tensor]
 Adjust = Callable[[list[Tensor]], None]  # changes .grad of the parameters, between backward and step
 
@@ -97,7 +97,7 @@ class FedProx(Plain):
     changes_gradients = True
 
     def __post_init__(self) -> None:
-        require(0 <= self.mu < inf, "client.mu", self.mu, "a number of at least 0", "client.mu=0.01")
+        require(0 <= self.mu <= LARGEST, "client.mu", self.mu, f"0 to {LARGEST:g}", "client.mu=0.01")
 
     def begin(self, local: Local) -> Adjust | None:
         """The pull towards the start."""

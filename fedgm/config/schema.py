@@ -14,6 +14,7 @@ from omegaconf import MISSING
 from fedgm.config.options import options
 from fedgm.errors import require
 
+FLOAT32 = 3.4e38
 PARTS = ("algorithm", "schedule", "participation", "client", "upload", "task", "callbacks", "model")
 
 
@@ -31,6 +32,12 @@ def at_least(key: str, value: float | None, low: float, example: object) -> None
 def positive(key: str, value: float | None, example: object) -> None:
     """Range check of a finite number above zero."""
     require(value is None or 0 < value < inf, key, value, "a positive number", f"{key}={example}")
+
+
+def fits_float32(key: str, value: object, example: object) -> None:
+    """Torch ends with an error of its own where a factor of a step is larger than its numbers can be."""
+    ok = not isinstance(value, float) or abs(value) <= FLOAT32
+    require(ok, key, value, f"a number of at most {FLOAT32:g}, the largest of a model", f"{key}={example}")
 
 
 def named(key: str, part: object) -> None:
@@ -85,6 +92,11 @@ class LocalConfig:
         require(ok, "local.momentum", self.momentum, "0 <= momentum < 1", "local.momentum=0.9")
         at_least("local.weight_decay", self.weight_decay, 0, 0.0001)
         positive("local.clip", self.clip, 10)
+        fits_float32("local.lr", self.lr, 0.01)
+        fits_float32("local.weight_decay", self.weight_decay, 0.0001)
+        chosen = self.optimizers[self.optimizer]
+        for name, value in chosen.items() if isinstance(chosen, Mapping) else ():
+            fits_float32(f"local.optimizers.{self.optimizer}.{name}", value, 0.01)
 
 
 @dataclass

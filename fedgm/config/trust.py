@@ -14,6 +14,7 @@ from hydra.utils import get_object
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from fedgm import intake
 from fedgm.errors import ConfigError, RefusedError
 
 # Packages whose own classes and functions may be built. Of fedgm those where parts are: fedgm.api.run would
@@ -48,13 +49,8 @@ def trusted_words(words: Iterable[str]) -> tuple[str, ...]:
 
 def text_of(path: Path) -> str:
     """The text of a config.yaml; a ValueError for one that would take more memory than it looks."""
-    if not path.is_file():  # a pipe would never end
-        raise ValueError("it is not a file")
-    if path.stat().st_size > LARGEST:
-        raise ValueError(f"it has more than {LARGEST} bytes")
-    text = path.read_text()
-    if "*" in text and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-        raise ValueError("it has aliases, which can stand for any amount of memory")
+    text = intake.read_text(path, LARGEST)
+    intake.require_shallow(text, aliases=False)
     return text
 
 

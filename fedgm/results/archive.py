@@ -5,24 +5,29 @@ its evaluations by column. Published numbers stay checkable when the machine tha
 """
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from fedgm import intake
 from fedgm.errors import RefusedError
 from fedgm.files import write_atomically
-from fedgm.results.rows import Row
+from fedgm.results import shape
+from fedgm.results.rows import Row, is_number
 from fedgm.results.run import Run
-from fedgm.results.summary import STATUSES
+from fedgm.results.summary import is_run
 
 FORMAT = "fedgm results, version 1"
+LARGEST = 2**30  # bytes; a thousand runs have a few million
 DIGITS = 6  # of values that no verdict reads; measured ones are kept exactly
 
 
 def write(path: Path, stored: Iterable[Run]) -> None:
     """Store the runs, sorted, so that equal runs give equal bytes."""
-    runs = sorted(stored, key=lambda run: (run.facts["name"], run.facts["hash"], run.facts["seed"]))
+    runs = sorted(stored, key=lambda run: (str(run.facts["name"]), run.facts["hash"], run.facts["seed"]))
     shared = _most_common([run.config for run in runs])
     lines = [{"format": FORMAT, "config": shared}, *(_line(run, shared) for run in runs)]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -31,30 +36,41 @@ def write(path: Path, stored: Iterable[Run]) -> None:
 
 def read(path: Path) -> list[Run]:
     """The runs of a file."""
-    if path.exists() and not path.is_file():  # a pipe would never end
-        raise RefusedError(f"{path}: stored results cannot be read (not a file)")
+    shared: dict[str, Any] | None = None
+    runs: list[Run] = []
     try:
-        head, *runs = [json.loads(line) for line in path.read_text().splitlines()]
-    except (OSError, ValueError, RecursionError) as error:
-        raise RefusedError(f"{path}: stored results cannot be read ({error})") from None
-    if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise RefusedError(f"{path}: not a file of stored results (it does not begin with '{FORMAT}')")
-    try:
-        return [_run(run, head["config"]) for run in runs]
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise RefusedError(f"{path}: stored results are damaged ({reason}). Try git checkout") from None
+        for number, line in enumerate(intake.lines(path, LARGEST), start=1):
+            content = intake.from_json(line)
+            if shared is None:
+                shared = _shared(content)
+                continue
+            try:
+                runs.append(_run(content, shared))
+            except (KeyError, TypeError) as error:
+                raise intake.UnfitFileError(f"line {number}: {error}") from None
+    except (OSError, ValueError) as error:
+        raise RefusedError(f"{path}: stored results are damaged ({error}). Try git checkout") from None
+    if shared is None:
+        raise RefusedError(f"{path}: not a file of stored results (it is empty)")
+    return runs
 
 
 def is_archive(path: Path) -> bool:
-    """Whether the file begins as one does: rows of a run are lines of JSON too. A pipe would never end."""
+    """Whether the file begins as one does: rows of a run are lines of JSON too."""
     try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
+        with intake.opened(path, sys.maxsize) as file:
             return FORMAT.encode() in file.read(len(FORMAT) + 50)
-    except OSError:
+    except (OSError, ValueError):
         return False
+
+
+def _shared(head: Any) -> dict[str, Any]:
+    """The configuration that most runs share, from the first line."""
+    if not isinstance(head, dict) or head.get("format") != FORMAT:
+        raise intake.UnfitFileError(f"not a file of stored results: it does not begin with '{FORMAT}'")
+    if not isinstance(head.get("config"), dict):
+        raise intake.UnfitFileError("line 1: config is not a set of keys")
+    return head["config"]
 
 
 def _most_common(configs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -76,17 +92,32 @@ def _line(run: Run, shared: dict[str, Any]) -> dict[str, Any]:
     return {**facts, "config": differs, "without": missing, "evaluations": table}
 
 
-def _run(line: dict[str, Any], shared: dict[str, Any]) -> Run:
-    """What :func:`_line` wrote."""
-    table, differs, missing = line.pop("evaluations"), line.pop("config"), line.pop("without")
-    if type(line["hash"]) is not str or type(line["seed"]) is not int or line["status"] not in STATUSES:
-        raise TypeError("hash, seed or status is not what a run writes")
+def _run(line: Any, shared: dict[str, Any]) -> Run:
+    """What :func:`_line` wrote; a TypeError says what is of the wrong kind."""
+    if not isinstance(line, dict):
+        raise TypeError("a run has keys")
+    table, differs, missing = line["evaluations"], line["config"], line["without"]
+    if not isinstance(differs, dict) or not isinstance(missing, list):
+        raise TypeError("config or without is not what is written there")
+    facts = shape.facts_of(line)
+    if not shape.is_summary(facts) or not is_run(facts):
+        raise TypeError("hash, seed, status or another fact is not what a run writes")
     config = {k: v for k, v in {**shared, **differs}.items() if k not in missing}
-    length = max((len(column) for column in table.values()), default=0)
-    evaluations: list[Row] = [{key: column[i] for key, column in table.items()} for i in range(length)]
-    if not all(type(row["round"]) is int for row in evaluations):
-        raise TypeError("an evaluation without its round")
-    return Run(line, config, evaluations)
+    return Run(facts, config, _rows(table))
+
+
+def _rows(table: Any) -> list[Row]:
+    """Columns of equal length as rows: numbers, and rounds that increase."""
+    if not isinstance(table, dict) or not all(isinstance(column, list) for column in table.values()):
+        raise TypeError("evaluations are not columns")
+    rounds = table.get("round", [])
+    if not all(len(column) == len(rounds) for column in table.values()):
+        raise TypeError("columns of different lengths, or no rounds")
+    if not all(type(t) is int for t in rounds) or any(a >= b for a, b in pairwise([-1, *rounds])):
+        raise TypeError("rounds do not increase")
+    if not all(value is None or is_number(value) for column in table.values() for value in column):
+        raise TypeError("an evaluation is not a number")
+    return [{key: column[i] for key, column in table.items()} for i in range(len(rounds))]
 
 
 def _short(key: str, value: Any) -> Any:

@@ -5,25 +5,17 @@ from pathlib import Path
 from typing import Any
 from warnings import warn
 
-import yaml
-
-from fedgm import seals
+from fedgm import intake, seals
 from fedgm.config.identity import dotted
 from fedgm.config.trust import text_of
 from fedgm.errors import FedGMError, RefusedError
 from fedgm.lock import is_alive
 from fedgm.plain import message
-from fedgm.results import archive, summary
+from fedgm.results import archive, shape, summary
 from fedgm.results.rows import Row
 from fedgm.results.rows import read as read_rows
 from fedgm.results.run import Run, Status, once
 
-# Of the summary: what tells a run apart, how it ended, and with which program.
-FACTS = (
-    "hash", "name", "algorithm", "schedule", "participation", "profile", "model", "data", "classes", "seed",
-    "rounds", "task", "metric", "metrics", "origin", "fixed_seeds", "contents",
-    "status", "reason", "rounds_done", "initial", "local_steps", "stages", "seconds", "commit", "versions",
-)  # fmt: skip
 NOT_STORED = ("output_dir", "rerun", "stop_after", "track", "best", "winners", "figure", "checkpoint")
 READ = ("summary.json", "config.yaml", "metrics.jsonl", "model.safetensors")  # what a run is read from
 BEGUN = "no summary.json: not a run folder, or one that has just begun"
@@ -35,11 +27,10 @@ Stamp = tuple[tuple[int, int] | None, ...]
 def read_folder(folder: Path, all_rows: bool = False) -> Run | None:
     """The run of a folder, with every row where asked for; None where none can be read."""
     facts = summary.read(folder)
-    lacking = any(facts.get(key) is None for key in ("hash", "seed", "status"))
-    if lacking or facts["status"] not in summary.STATUSES:
+    if not summary.is_run(facts):
         return None
     rows = read_rows(folder / "metrics.jsonl")
-    kept = {key: facts.get(key) for key in FACTS} | {"rounds_done": len(rows)}
+    kept = shape.facts_of(facts) | {"rounds_done": len(rows)}
     kept["status"] = status_now(folder, facts, rows)
     config = {} if seals.changed(folder, facts, [seals.CONFIG]) else configuration(folder)
     is_sealed = seals.KEY in facts
@@ -71,8 +62,8 @@ def evaluations(rows: list[Row]) -> list[Row]:
 def configuration(folder: Path) -> dict[str, Any]:
     """config.yaml with dotted keys."""
     try:
-        content = yaml.safe_load(text_of(folder / "config.yaml"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError):
+        content = intake.from_yaml(text_of(folder / "config.yaml"))
+    except (OSError, ValueError):
         return {}
     if not isinstance(content, dict):
         return {}

@@ -20,6 +20,7 @@ from fedgm.tasks.metric import ACCURACY, LOSS, Scoreboard, has_chance_level, sco
 
 LEAST_LOSS = 0.95  # of ln(classes): near chance, the training loss has hardly moved (docs/claims.md)
 MOST_ABOVE = 0.13  # of what lies above chance: near chance, the test accuracy has hardly risen
+LISTED = 100_000  # rounds of a run that diverged, of which the last ones are filled with chance
 CIFAR10 = 10  # classes of runs that were stored before the data wrote their number down
 
 Key = tuple[str, int]
@@ -147,8 +148,9 @@ class Run:
     @property
     def planned(self) -> list[int]:
         """Rounds after which the model is evaluated: every few, and the last."""
-        every = int(self.config.get("eval.every") or 1)
-        return [t for t in range(1, self.rounds + 1) if t % every == 0 or t == self.rounds]
+        stated = self.config.get("eval.every")
+        every = max(stated if type(stated) is int else 1, 1, self.rounds // LISTED)
+        return [*range(every, self.rounds, every), *([self.rounds] if self.rounds else [])]
 
     def within(self, column: str, window: Window) -> tuple[list[int], list[float]]:
         """Evaluations of the rounds in a window."""

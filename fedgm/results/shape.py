@@ -5,13 +5,19 @@ from typing import Any
 
 from fedgm.results.rows import is_number
 
+ROUNDS = 10**8  # of one run, at most
+
 
 def _is_word(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _is_count(value: Any) -> bool:
+def _is_seed(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**63
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= ROUNDS
 
 
 def _are_numbers(value: Any) -> bool:
@@ -35,7 +41,9 @@ def _are_metrics(value: Any) -> bool:
 
 
 def _are_stages(value: Any) -> bool:
-    return isinstance(value, list) and all(_are_numbers(stage) and "rounds" in stage for stage in value)
+    return isinstance(value, list) and all(
+        _are_numbers(stage) and _is_count(stage.get("rounds")) for stage in value
+    )
 
 
 # Key -> what it holds where it is there and not null.
@@ -44,7 +52,8 @@ KEYS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(
         ("model", "data", "task", "hash", "folder", "reason", "commit", "origin", "metric"), _is_word
     ),
-    **dict.fromkeys(("seed", "rounds", "rounds_done", "classes"), _is_count),
+    **dict.fromkeys(("rounds", "rounds_done", "classes"), _is_count),
+    "seed": _is_seed,
     **dict.fromkeys(("final", "best", "last10", "initial", "last"), _are_numbers),
     **dict.fromkeys(("gain", "seconds", "local_steps"), is_number),
     **dict.fromkeys(("versions", "digests", "contents"), _are_words),
@@ -52,8 +61,19 @@ KEYS: dict[str, Callable[[Any], bool]] = {
     "stages": _are_stages,
     "metrics": _are_metrics,
 }
+# What tells a run apart, how it ended, and with which program.
+FACTS = (
+    "hash", "name", "algorithm", "schedule", "participation", "profile", "model", "data", "classes", "seed",
+    "rounds", "task", "metric", "metrics", "origin", "fixed_seeds", "contents",
+    "status", "reason", "rounds_done", "initial", "local_steps", "stages", "seconds", "commit", "versions",
+)  # fmt: skip
 # Without these a command can neither show nor continue its run.
 NEEDED = ("status", "name", "algorithm", "seed", "rounds", "rounds_done", "seconds")
+
+
+def facts_of(content: dict[str, Any]) -> dict[str, Any]:
+    """What a stored run keeps of a summary; None where it does not say."""
+    return {key: content.get(key) for key in FACTS}
 
 
 def is_complete(content: dict[str, Any]) -> bool:

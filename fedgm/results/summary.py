@@ -41,6 +41,11 @@ def read(folder: Path) -> dict[str, Any]:
     return content if shape.is_summary(content) else {}
 
 
+def is_run(facts: dict[str, Any]) -> bool:
+    """Whether it says which run it is, and how that stands."""
+    return None not in (facts.get("hash"), facts.get("seed")) and facts.get("status") in STATUSES
+
+
 def complete(folder: Path) -> dict[str, Any]:
     """The summary with every key that the command of the run needs; else nothing.
 

@@ -16,7 +16,7 @@ from fedgm.config.identity import identity
 from fedgm.config.winners import reading
 from fedgm.errors import ClashError, ConfigError, near, require, require_fits
 from fedgm.running.folder import locate
-from fedgm.study.sweep_file import SweepFile, Value
+from fedgm.study.sweep_file import MOST, SweepFile, Value
 
 LONGEST = 120  # characters of the name of a sweep's folder
 NOT_NAMED = (
@@ -84,6 +84,8 @@ def make(file: SweepFile, extra: Sequence[str], seeds: Sequence[int], output_dir
     _require_free(file, extra)
     once = "seed" not in file.points[0] or len(seeds) == 1
     require_fits(once, "--seeds", ",".join(map(str, seeds)), "the sweep file sets seed", "--seeds 0")
+    jobs_planned = len(file.points) * len(seeds)
+    require(jobs_planned <= MOST, "--seeds", f"{jobs_planned:,} runs", f"at most {MOST:,}", "fewer seeds")
     shared = [*file.fixed, *extra, f"output_dir={output_dir}"]
     bases: dict[tuple[str, ...], DictConfig] = {}
     jobs: list[Job] = []

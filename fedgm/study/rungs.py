@@ -41,7 +41,11 @@ class Halving:
             return sorted(rungs)
         assert self.max_iter is not None
         assert self.s is not None
-        counts = {int(self.max_iter / self.eta**power) for power in range(1, self.s + 1)}
+        counts = set[int]()
+        for power in range(1, self.s + 1):
+            counts.add(count := int(self.max_iter / self.eta**power))
+            if count < 1:
+                break
         return sorted(count for count in counts if 1 <= count < evaluations)
 
     def kept(self, points: int) -> int:

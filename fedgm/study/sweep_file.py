@@ -1,13 +1,14 @@
 """A W&B sweep file as data: checked before the first run, with the key and what to write instead."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any, Literal, cast
 
-import yaml
-
+from fedgm import intake
 from fedgm.errors import ClashError, ConfigError, RefusedError, near, require, require_fits
 from fedgm.study import distributions
 from fedgm.study.distributions import DISTRIBUTIONS, draw, keys_of, kind, misses
@@ -20,6 +21,8 @@ KEYS = (
 METRIC = ("name", "goal", "target", "impute")  # the last two are for W&B's server alone
 MACROS = ("${env}", "${interpreter}", "${program}", "${args_no_hyphens}")
 Value = float | int | str | bool | None
+LARGEST = 2**20  # bytes of a sweep file
+MOST = 10_000  # points of a sweep
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,11 @@ def _require_keys(place: str, node: Mapping[str, Any], allowed: Sequence[str]) -
 def _content(path: Path) -> dict[str, Any]:
     """The yaml as it stands."""
     try:
-        content = yaml.safe_load(path.read_text())
+        content = intake.from_yaml(intake.read_text(path, LARGEST))
     except OSError as error:
         raise RefusedError(f"{path}: {error.strerror}. Examples are in sweeps/") from None
-    except yaml.YAMLError as error:
-        raise RefusedError(f"{path}: not a yaml file ({' '.join(str(error).split())})") from None
+    except intake.UnfitFileError as error:
+        raise RefusedError(f"{path}: not a sweep file ({error}). Examples are in sweeps/") from None
     require(isinstance(content, dict), str(path), type(content).__name__, "a W&B sweep file", "method: grid")
     return cast(dict[str, Any], content)
 
@@ -93,9 +96,10 @@ def _metric(path: Path, content: dict[str, Any]) -> tuple[str, str]:
 
 def _fixed(path: Path, content: dict[str, Any]) -> tuple[str, ...]:
     """The overrides that the command gives to every run: what is neither a macro nor `python`."""
-    words = [str(word) for word in content.get("command") or MACROS]
+    command = content.get("command") or MACROS
+    words = [str(word) for word in command] if isinstance(command, list | tuple) else []
     require(
-        "${args_no_hyphens}" in words, f"{path.name}: command", words,
+        "${args_no_hyphens}" in words, f"{path.name}: command", command,
         "a list with ${args_no_hyphens}: Hydra takes key=value, not --key=value",
         'command: ["${env}", "${interpreter}", "${program}", "${args_no_hyphens}"]',
     )  # fmt: skip
@@ -112,14 +116,30 @@ def _points(path: Path, content: dict[str, Any], method: str) -> tuple[dict[str,
         _check_parameter(f"{key}.{name}", name, node, method)
     if method == "grid":
         values = [_values(node) for node in parameters.values()]
+        _require_count(path, prod(map(len, values)), "parameters", "fewer values, or method: random")
         return tuple(dict(zip(parameters, combination, strict=True)) for combination in product(*values))
     cap = content.get("run_cap")
-    ok = isinstance(cap, int) and cap >= 1
+    ok = type(cap) is int and cap >= 1
     require(ok, f"{path.name}: run_cap", cap, "how many points a random search draws", "run_cap: 20")
-    return tuple(
-        {name: _number(draw(node, number, place)) for place, (name, node) in enumerate(parameters.items())}
-        for number in range(cast(int, cap))
-    )
+    _require_count(path, cast(int, cap), "run_cap", "run_cap: 20")
+    return tuple(_drawn(path, parameters, number) for number in range(cast(int, cap)))
+
+
+def _require_count(path: Path, count: int, key: str, hint: str) -> None:
+    """Refuse more points than anybody can run, before any of them is made."""
+    require(count <= MOST, f"{path.name}: {key}", f"{count:,} points", f"at most {MOST:,}", hint)
+
+
+def _drawn(path: Path, parameters: Mapping[str, Any], number: int) -> dict[str, Value]:
+    """A point of a random search; ends that no number lies between are refused."""
+    point: dict[str, Value] = {}
+    for place, (name, node) in enumerate(parameters.items()):
+        try:
+            point[name] = _number(draw(node, number, place))
+        except (ValueError, OverflowError) as error:
+            key, hint = f"{path.name}: parameters.{name}", f"{name}: {{min: 0.5, max: 5.0}}"
+            raise ClashError(key, dict(node), f"{kind(node)} has no such number ({error})", hint) from None
+    return point
 
 
 def _values(node: Mapping[str, Any]) -> list[Value]:
@@ -137,6 +157,8 @@ def _number(value: Value) -> Value:
 def _check_parameter(key: str, name: str, node: Any, method: str) -> None:
     """One entry of ``parameters``: values that survive a command line, from one of our distributions."""
     example = f"{name}: {{values: [0.5, 1.0]}}"
+    ok = re.fullmatch(r"[^\s=,'\"\\\0]+", name) is not None
+    require(ok, key, "(no key)", "a key of the configuration", "algorithm.eta: {values: [0.5, 1.0]}")
     require(isinstance(node, Mapping), key, node, "value:, values: or a distribution", example)
     _require_keys(f"{key}.", node, distributions.KEYS)
     if method == "grid":
@@ -169,9 +191,9 @@ def _halving(path: Path, content: dict[str, Any]) -> Halving | None:
     for name in node:
         require(name in keys, f"{key}.{name}", node[name], f"one of {', '.join(keys)}", example)
     eta = node.get("eta", 3)
-    require(isinstance(eta, int | float) and eta > 1, f"{key}.eta", eta, "a number above 1", example)
+    require(isinstance(eta, int | float) and eta >= 1.01, f"{key}.eta", eta, "a number from 1.01 on", example)
     low, high, s = node.get("min_iter"), node.get("max_iter"), node.get("s")
-    whole = all(value is None or (isinstance(value, int) and value >= 1) for value in (low, high, s))
+    whole = all(value is None or (type(value) is int and value >= 1) for value in (low, high, s))
     ok = whole and (low is not None or (high is not None and s is not None))
     require(ok, key, node, "min_iter, or max_iter and s", example)
     return Halving(float(eta), low, high, s)

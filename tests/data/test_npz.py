@@ -1,3 +1,6 @@
+import zipfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -70,6 +73,11 @@ def test_class_names_are_read(tmp_path):
         ({"y_test": LABELS[:4] + 5}, "test labels run from 5 to 7, but there are 3 classes"),
         ({"y_train": LABELS[:5]}, "12 train images but 5 labels"),
         ({"y_train": np.array([object()] * 12)}, "cannot be read"),
+        ({"x_train": np.full((12, 6, 6, 3), "a")}, "x_train is <U1; allowed are integers"),
+        ({"x_train": np.zeros((12, 6, 6, 3), complex)}, "x_train is complex128; allowed are integers"),
+        ({"x_train": np.zeros((12, 6, 6, 3), "M8[s]")}, "x_train is datetime64.*; allowed are integers"),
+        ({"x_train": np.zeros((12, 0, 0, 3), np.uint8)}, r"x_train has shape \(12, 0, 0, 3\)"),
+        ({"y_train": np.full(12, 2**62)}, "y_train has the label 4611686018427387904; .* at most 100,000"),
     ],
 )
 def test_what_does_not_fit_is_named(tmp_path, changes, said):
@@ -84,3 +92,21 @@ def test_a_missing_or_foreign_file_says_how_to_write_one(tmp_path):
     for path in (None, str(tmp_path / "none.npz"), str(tmp_path / "text.npz"), str(tmp_path / "one.npy")):
         with pytest.raises(ConfigError, match=r"data\.path=.*np\.savez"):
             npz.load(path)
+
+
+@pytest.mark.parametrize("key", ["x_train", "y_test", "classes"])
+def test_a_member_that_is_no_array_is_refused(tmp_path, key):
+    path = written(tmp_path, **{key: None})
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr(f"{key}.npy", b"hello")
+    with pytest.raises(ConfigError, match=rf"data\.path=.*{key} is not an array.*np\.savez"):
+        npz.load(path)
+
+
+def test_a_compression_that_python_does_not_have_is_refused(tmp_path):
+    data = bytearray(Path(written(tmp_path)).read_bytes())
+    place = data.index(b"PK\x01\x02")
+    data[place + 10 : place + 12] = (99).to_bytes(2, "little")  # the method of the first member
+    (tmp_path / "odd.npz").write_bytes(data)
+    with pytest.raises(ConfigError, match=r"data\.path=.*cannot be read"):
+        npz.load(str(tmp_path / "odd.npz"))
