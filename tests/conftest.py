@@ -1,9 +1,36 @@
-"""What long tests have counted is shown at the end, also where pytest-xdist swallows what they print."""
+"""For all tests: configurations are composed quickly, and the counts of long tests are shown at the end."""
+
+from importlib.util import find_spec
+
+import pytest
 
 SHOWN = "counts"  # name of the property: record_property(SHOWN, text)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _quick_composition():
+    """Not where only the mathematics is installed, as beside Flower."""
+    if find_spec("hydra") is None:
+        yield
+        return
+    from fedgm.config import composing
+    from tests.quick_compose import QuickCompose
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(composing, "_compose", QuickCompose(composing._compose))
+        yield
+
+
+@pytest.fixture
+def real_composition(monkeypatch):
+    """For tests of composition itself."""
+    from fedgm.config import composing
+
+    monkeypatch.setattr(composing, "_compose", composing._compose.compose)
+
+
 def pytest_terminal_summary(terminalreporter):
+    """Also where pytest-xdist swallows what tests print."""
     reports = [report for found in terminalreporter.stats.values() for report in found]
     lines = [
         str(text)

@@ -104,9 +104,9 @@ def number(value: Any) -> Any:
 
 
 def _beside(cfg: DictConfig, values: Mapping[str, Any]) -> dict[str, Any]:
-    with_another_seed = _resolved(OmegaConf.merge(cfg, {"seed": int(cfg.seed) + 1}))
     seeds = [key for key in values if _is_seed(key) and _counts(key, values)]
-    fixed_seeds = sorted(key for key in seeds if values[key] == with_another_seed.get(key))
+    with_another_seed = OmegaConf.merge(cfg, {"seed": int(cfg.seed) + 1})  # not resolved as a whole: slow
+    fixed_seeds = sorted(key for key in seeds if values[key] == OmegaConf.select(with_another_seed, key))
     return {"fixed_seeds": fixed_seeds, "contents": _contents(values)}
 
 

@@ -13,6 +13,7 @@ from fedgm.config import RunConfig, checks, compose, require_sound
 from fedgm.errors import ConfigError, RefusedError, near
 from fedgm.running.main import require_options
 from fedgm.running.parts import build_parts
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -184,7 +185,9 @@ except SystemExit as ended:
 def test_it_is_answered_before_anything_slow_is_imported(words, late):
     """Which is what takes seconds; and the message is all that is said."""
     text = PROBE.format(words=", ".join(map(repr, ["profile=tiny", *words])), late=late)
-    done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
+    )
     assert done.stdout.strip() == "2 []", done.stderr
     assert done.stderr.startswith(f"error: {words[-1].partition('=')[0]}=")
     assert done.stderr.count("\n") == 1

@@ -15,6 +15,7 @@ import fedgm
 import fedgm.server
 from fedgm.commands import main
 from fedgm.errors import ConfigError
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
@@ -101,7 +102,7 @@ def test_outside_the_repository_it_is_a_package_and_a_folder_of_ones_own(tmp_pat
     ]
     paths = os.pathsep.join([str(tmp_path), str(ROOT)])
     ended = subprocess.run(
-        [*command, *SMALL], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        [*command, *SMALL], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE,
         env={**os.environ, "PYTHONPATH": paths},
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr

@@ -7,9 +7,10 @@ import select
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
+
+from tests.waiting import PATIENCE, until
 
 BINARY = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
@@ -50,14 +51,15 @@ class Chromium:
             self.call(f"{domain}.enable")
 
     def _pages(self) -> list[dict[str, Any]]:
-        until = time.monotonic() + 30
-        while time.monotonic() < until:
+        found = list[dict[str, Any]]()
+
+        def is_open() -> bool:
             targets = self.call("Target.getTargets")["targetInfos"]
-            pages = [target for target in targets if target["type"] == "page"]
-            if pages:
-                return pages
-            time.sleep(0.1)
-        raise TimeoutError("no tab")
+            found.extend(target for target in targets if target["type"] == "page")
+            return bool(found)
+
+        until(is_open, step=0.1)
+        return found
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Send a command and wait for its answer."""
@@ -73,7 +75,7 @@ class Chromium:
                 return answer["result"]
             self.events.append(answer)
 
-    def _receive(self, seconds: float = 90) -> dict[str, Any]:
+    def _receive(self, seconds: float = PATIENCE) -> dict[str, Any]:
         while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._from], [], [], seconds)
             part = os.read(self._from, 1 << 20) if ready else b""
@@ -83,17 +85,13 @@ class Chromium:
         text, _, self._buffer = self._buffer.partition(b"\0")
         return json.loads(text)
 
-    def open(self, url: str) -> float:
-        """Load the page; seconds until every panel is drawn and the frame is on the screen."""
+    def open(self, url: str) -> None:
+        """Load the page; back when every panel is drawn and the frame is on the screen."""
         self.events.clear()
-        start = time.monotonic()
         self.call("Page.navigate", url=url)
         ready = "document.documentElement?.dataset.ready === 'yes'"
-        while not self.js(ready):
-            assert time.monotonic() - start < 60, self.problems()
-            time.sleep(0.02)
+        until(lambda: self.js(ready), lambda: str(self.problems()), step=0.02)
         self.js("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
-        return time.monotonic() - start
 
     def js(self, code: str) -> Any:
         """The value of an expression, promises awaited."""

@@ -24,6 +24,7 @@ from fedgm.data import cifar10
 from fedgm.data.cifar10_sources import ARCHIVE, ARCHIVE_MD5, Arrays, decode_archive, decode_package
 from fedgm.data.dataset import channel_statistics, pool, subset
 from fedgm.errors import ConfigError, DataError
+from tests.waiting import PATIENCE, until
 
 NOWHERE = "http://127.0.0.1:9/cifar-10-python.tar.gz"
 
@@ -221,15 +222,20 @@ def test_an_unknown_source_is_named(tmp_path):
         cifar10.load(str(tmp_path), source="moon")
 
 
+def is_waiting(pid: int) -> bool:
+    """Whether the kernel has the process in the queue of a file lock."""
+    lines = Path("/proc/locks").read_text().splitlines()
+    return any(" -> FLOCK " in line and str(pid) in line.split() for line in lines)
+
+
 def test_the_second_process_waits_and_finds_the_array(tmp_path, real):
     script = f"from fedgm.data import cifar10; cifar10.load({str(tmp_path)!r}, 'official', url={NOWHERE!r})"
     with (tmp_path / ".cifar10.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         second = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE)
-        with pytest.raises(subprocess.TimeoutExpired):
-            second.wait(timeout=2)
+        until(lambda: is_waiting(second.pid) or second.poll() is not None)
         (tmp_path / cifar10.FILE).symlink_to(cifar10.cache_folder() / cifar10.FILE)
-    _, errors = second.communicate(timeout=30)
+    _, errors = second.communicate(timeout=PATIENCE)
     assert (second.returncode, errors) == (0, b"")
 
 
@@ -243,7 +249,7 @@ def test_two_processes_that_start_at_once_fetch_it_once(tmp_path):
     both = [
         subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) for _ in range(2)
     ]
-    printed = sorted(process.communicate(timeout=600)[0].strip() for process in both)
+    printed = sorted(process.communicate(timeout=PATIENCE)[0].strip() for process in both)
     assert printed == ["50000 ['decode', 'download', 'store']", "50000 []"]
     assert sorted(path.name for path in tmp_path.iterdir()) == [".cifar10.lock", cifar10.FILE]
 

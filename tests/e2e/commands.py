@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.waiting import PATIENCE, until
+
 TINY = ("profile=tiny", "track.mode=disabled", "trainer.workers=1")
-PATIENCE = 90.0  # seconds; nothing here takes a tenth of it on an idle machine
 
 
 class Commands:
@@ -24,13 +24,13 @@ class Commands:
         self._number = 0
         assert self._answer() == {"ready": True}
 
-    def start(self, output_dir: Path, *arguments: str, **env: str) -> "Command":
-        """Start it and return at once."""
+    def start(self, output_dir: Path, *arguments: str, odd: dict | None = None, **env: str) -> "Command":
+        """Start it and return at once; ``odd``: what else its surroundings have (warm_process.py)."""
         self._number += 1
         output_dir.mkdir(parents=True, exist_ok=True)
         log = output_dir.parent / f"{output_dir.name}-{self._number}.log"
         words = [*arguments, f"output_dir={output_dir}"]
-        pid = self.ask(arguments=words, out=str(log), env=env)["pid"]
+        pid = self.ask(arguments=words, out=str(log), env=env, odd=odd or {})["pid"]
         return Command(self, pid, log, output_dir)
 
     def run(self, output_dir: Path, *arguments: str, **env: str) -> "Command":
@@ -90,7 +90,7 @@ class Command:
         self.code = self.starter.ask(wait=self.pid, timeout=timeout)["code"]
         if self.code is None:
             self.send(signal.SIGKILL)
-            self.starter.ask(wait=self.pid, timeout=10)
+            self.starter.ask(wait=self.pid, timeout=PATIENCE)
             raise AssertionError(f"no end after {timeout} s:\n{self.text}")
         return self.code
 
@@ -107,12 +107,15 @@ class Command:
         assert self.wait() == -signal.SIGKILL, f"it ended before it was killed:\n{self.text}"
 
     def until(self, condition, step: float = 0.005) -> None:
-        """Wait for something to be seen of it."""
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            assert time.monotonic() < deadline, f"waited in vain:\n{self.text}"
-            if step:
-                time.sleep(step)
+        """Wait for something to be seen of it, which must not end before."""
+
+        def is_seen() -> bool:
+            alive = is_alive(self.pid)  # asked first: what it did last is still seen
+            seen = bool(condition())
+            assert seen or alive, f"it ended before:\n{self.text}"
+            return seen
+
+        until(is_seen, lambda: self.text, step)
 
     def until_row(self, number: int) -> None:
         """Wait until round ``number`` is recorded."""

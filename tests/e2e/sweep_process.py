@@ -7,15 +7,14 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
 from fedgm.results import rows, summary
 from tests.e2e.commands import is_alive, timeless
+from tests.waiting import PATIENCE, until
 
 PROGRAM = [sys.executable, "-m", "fedgm", "sweep"]
-PATIENCE = 120.0  # seconds
 SMALL = (
     "profile=tiny, data.train_samples=200, data.test_samples=20, eval.train_samples=20, clients.count=10, "
     "clients.per_round=2, local.unit=steps, local.epochs=1, track.mode=disabled"
@@ -45,26 +44,27 @@ def start(path: Path, output_dir: Path, *arguments: str) -> subprocess.Popen:
 
 
 def finish(process: subprocess.Popen, code: int = 0) -> str:
-    text, _ = process.communicate(timeout=300)
+    text, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == code, text
     return text
 
 
-def until(condition, process: subprocess.Popen | None = None) -> None:
+def until_seen(condition, process: subprocess.Popen) -> None:
     """Wait for something to be seen of a sweep, which must not end before."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        if process is not None and process.poll() is not None:
+
+    def is_seen():
+        if process.poll() is not None:
             raise AssertionError(process.communicate()[0])
-        time.sleep(0.01)
+        return condition()
+
+    until(is_seen)
 
 
 def kill_all(process: subprocess.Popen) -> None:
     """kill -9 to the runner; returns when its server and its runs are gone, too."""
     family = descendants(process.pid)
     process.kill()
-    process.communicate(timeout=300)
+    process.communicate(timeout=PATIENCE)
     until(lambda: not any(is_alive(pid) for pid in family))
 
 
@@ -92,7 +92,8 @@ def outcome(output_dir: Path) -> dict[str, tuple[bytes, list]]:
 
 
 def rows_below(output_dir: Path) -> int:
-    return sum(len(rows.read(path)) for path in output_dir.rglob("metrics.jsonl"))
+    """Of all runs; what lies deeper, such as their checkpoints, may vanish at any moment."""
+    return sum(len(rows.read(path)) for path in output_dir.glob("*/*/seed=*/metrics.jsonl"))
 
 
 def begun(folder: Path) -> int:
@@ -106,7 +107,10 @@ def is_continued(folder: Path) -> bool:
 
 
 def has_checkpoint(folder: Path) -> bool:
-    return any((folder / "checkpoints").glob("round-*.ckpt"))
+    """A run that ends deletes them, perhaps while they are listed."""
+    with suppress(FileNotFoundError):
+        return any((folder / "checkpoints").glob("round-*.ckpt"))
+    return False
 
 
 def is_open(folder: Path) -> bool:
@@ -135,7 +139,7 @@ def run_of(pid: int, output_dir: Path) -> Path | None:
 def kill_a_run(process: subprocess.Popen, output_dir: Path, draw: random.Random) -> Path:
     """kill -9 to one run that has a checkpoint, and its folder; it is halted first, so that it cannot end."""
     while True:
-        until(lambda: _halfway(process, output_dir), process)
+        until_seen(lambda: _halfway(process, output_dir), process)
         found = _halfway(process, output_dir)
         if not found:  # it has ended meanwhile
             continue

@@ -9,6 +9,7 @@ from fedgm.study import points, sweep_file
 from tests.e2e.wandb_client import logged_in
 from tests.e2e.wandb_stub import serving
 from tests.study.stored_runs import store
+from tests.waiting import PATIENCE
 
 FILE = """
 method: grid
@@ -41,7 +42,7 @@ def test_the_winner_is_shown_without_wandb_unless_online_was_typed(tmp_path, str
         for words, pictures in (([], 0), (["track.mode=online"], 1)):
             done = subprocess.run(
                 [*command, *words], env=env, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True,
-                text=True, timeout=200,
+                text=True, timeout=PATIENCE,
             )  # fmt: skip
             assert done.returncode == 0, done.stdout + done.stderr
             assert str(made.folder / "heatmap.png") in done.stdout

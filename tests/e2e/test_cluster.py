@@ -11,6 +11,7 @@ import pytest
 
 import fedgm
 from tests.e2e.commands import TINY, read_summary, result
+from tests.waiting import PATIENCE
 
 RUN = (
     "profile=tiny", "track.mode=disabled", "clients.count=6", "clients.per_round=3", "local.unit=steps",
@@ -137,6 +138,6 @@ def test_torchrun_itself_with_two_agents(tmp_path):
         )
         for node in (0, 1)
     ]  # fmt: skip
-    assert [agent.wait(timeout=300) for agent in agents] == [0, 0]
+    assert [agent.wait(timeout=PATIENCE) for agent in agents] == [0, 0]
     fedgm.run([*RUN, *TINY, "rounds=3", f"output_dir={tmp_path / 'reference'}"])
     assert result(out) == result(tmp_path / "reference")

@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 import fedgm
 from tests.e2e.commands import TINY, result, rows, run_folder, timeless
+from tests.waiting import PATIENCE
 
 RUN = (*TINY, "rounds=4")
 ROOT = Path(__file__).parents[2]
@@ -34,7 +35,7 @@ def outcome(home, *arguments):
 def test_two_workers_equal_one_whatever_the_machine_is_set_to(tmp_path, reference, threads):
     command = [sys.executable, "run.py", *RUN, "trainer.workers=2", f"output_dir={tmp_path}"]
     env = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     assert "workers  2" in done.stdout
     assert result(tmp_path) == reference

@@ -10,6 +10,7 @@ import fedgm
 from fedgm.data import cifar10_sources
 from fedgm.errors import ConfigError, DataError, FedGMError
 from tests.e2e.commands import TINY, read_summary, result, rows
+from tests.waiting import PATIENCE
 
 RUN = (*TINY, "rounds=2")
 ROOT = Path(__file__).parents[2]
@@ -116,7 +117,7 @@ def test_a_corrupt_archive_is_named_and_left_alone(offline, tmp_path):
 
 def test_on_the_command_line_it_is_the_message_alone(tmp_path):
     command = [sys.executable, "run.py", *RUN, "algorithm.beta=1.0", f"output_dir={tmp_path}"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 2
     expected = "error: algorithm.beta=1.0: expected 0 <= beta < 1. Try algorithm.beta=0.9\n"
     assert done.stderr == expected

@@ -17,8 +17,9 @@ from tests.e2e.sweep_process import (
     is_continued,
     start,
     sweep_file,
-    until,
+    until_seen,
 )
+from tests.waiting import PATIENCE, until
 
 DIED = "the process that starts the runs has died; the same command continues"
 
@@ -27,7 +28,7 @@ DIED = "the process that starts the runs has died; the same command continues"
 def test_the_sweep_ends_with_its_server_and_the_same_command_continues(tmp_path):
     path, home = sweep_file(tmp_path, "[1.0, 2.0]", rounds=60), tmp_path / "o"
     process = start(path, home)
-    until(lambda: sum(map(has_checkpoint, folders(home))) == 2, process)
+    until_seen(lambda: sum(map(has_checkpoint, folders(home))) == 2, process)
     server, *runs = descendants(process.pid)
     os.kill(server, signal.SIGKILL)
     text = finish(process, code=1)
@@ -62,7 +63,6 @@ server.close()
 @pytest.mark.parametrize("moment", ["idle", "unread", "before"])
 def test_its_death_is_one_error_at_whatever_moment(tmp_path, moment):
     """While the sweep waits, with a request that it never read, and before the next request."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, moment], cwd=tmp_path, capture_output=True, text=True, timeout=60
-    )
+    command = [sys.executable, "-c", PROGRAM, moment]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stdout) == (0, f"{DIED}\n"), done.stderr

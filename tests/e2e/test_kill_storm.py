@@ -2,7 +2,7 @@
 
 import os
 import random
-import time
+import signal
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,7 +10,8 @@ import pytest
 from test_resume import after, die_and_come_back
 
 import fedgm
-from tests.e2e.commands import TINY, is_alive, result, rows, run_folder
+from tests.e2e.commands import TINY, is_alive, newest_checkpoint, result, rows, run_folder
+from tests.waiting import until
 
 STAGES = (*TINY, "schedule=multistage", "rounds=20")  # stages end after rounds 3, 9 and 20
 
@@ -53,9 +54,9 @@ def test_kills_while_a_checkpoint_is_written(commands, tmp_path, workers):
     """Four megabytes take long enough to be met half written."""
     run = (*STAGES, "rounds=12", "profile.resnet_width=40", f"trainer.workers={workers}")
     home = tmp_path / "out"
-    met = []
 
     def writing(command):
+        """Halted while a checkpoint is half written, so that the kill cannot come too late."""
         for left_over in home.glob("*/*/*/checkpoints/.*.tmp"):  # of the kill before
             left_over.unlink()
         after(1)(command)
@@ -65,34 +66,35 @@ def test_kills_while_a_checkpoint_is_written(commands, tmp_path, workers):
             with suppress(FileNotFoundError):
                 return any(name.endswith(".tmp") for name in os.listdir(folder))  # noqa: PTH208 - faster
 
-        command.until(is_writing, step=0)
-        os.kill(command.pid, 9)
-        time.sleep(0.05)
-        met.extend(path.name for path in folder.glob(".*.tmp"))
+        def is_halted():
+            if not is_writing():
+                return False
+            command.send(signal.SIGSTOP)
+            until(lambda: state(command.pid) == "T", step=0)
+            if is_writing():
+                return True
+            command.send(signal.SIGCONT)
+            return False
+
+        command.until(is_halted, step=0)
 
     die_and_come_back(commands, home, [*[(run, writing)] * 4, (run, None)])
-    assert met, "no kill hit a write: make the model larger"
     assert result(home) == reference(tmp_path, *run, "trainer.workers=1")
 
 
 @pytest.mark.slow
 def test_kills_during_validation(commands, tmp_path):
-    """Batches of one image: validation takes many times as long as training."""
-    run = (
-        *STAGES,
-        "rounds=7",
-        "eval.batch_size=1",
-        "local.unit=steps",
-        "local.epochs=1",
-        "clients.per_round=2",
-    )
+    """The run halts itself in the middle of one, for the kill to come."""
+    halt = "+callbacks.halt={_target_:tests.e2e.halting.HaltInValidation}"
+    run = (*STAGES, "rounds=7", "eval.batch_size=10", "local.unit=steps", "clients.per_round=2", halt)
     home = tmp_path / "out"
-    expected = reference(tmp_path, *run)
-    evaluation = min(row["time/eval"] for row in rows(tmp_path / "reference"))
-    assert evaluation > 5 * max(row["time/round"] for row in rows(tmp_path / "reference"))
-    starts = [(run, after(rounds, evaluation / 2)) for rounds in (0, 1, 2)]
-    die_and_come_back(commands, home, [*starts, (run, None)])
-    assert result(home) == expected
+    for round in (2, 3, 5):
+        command = commands.start(home, *run, FEDGM_TEST_HALT=str(round))
+        command.until(lambda command=command: state(command.pid) == "T")
+        command.kill()
+        assert len(rows(home)) == newest_checkpoint(home) == round - 1
+    assert commands.run(home, *run).code == 0
+    assert result(home) == reference(tmp_path, *run)
 
 
 @pytest.mark.slow
@@ -104,14 +106,16 @@ def test_no_process_of_wandb_outlives_a_kill_and_goes_on_writing(commands, tmp_p
     services = marked(str(tmp_path))
     assert services, "W&B works without a process of its own now: this test can go"
     command.kill()
-    deadline = time.monotonic() + 15
-    while any(map(is_alive, services)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not any(map(is_alive, services))
+    until(lambda: not any(map(is_alive, services)))
     assert commands.run(home, *run).code == 0
     (record,) = run_folder(home).glob("wandb/offline-run-*/run-*.wandb")
     assert record.stat().st_size > 1000
     assert result(home) == reference(tmp_path, *STAGES)
+
+
+def state(pid):
+    """The letter of its state: T where it is halted."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def marked(mark):

@@ -9,6 +9,7 @@ import pytest
 
 from fedgm.results import rows
 from tests.e2e.commands import TINY, timeless
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 JOBS = ("-m", *TINY, "rounds=2", "algorithm=fedavg,fedgm")
@@ -42,7 +43,7 @@ def test_a_launcher_runs_the_same_runs_and_skips_them_afterwards(tmp_path, comma
     for _ in range(2):
         done = subprocess.run(
             [*command, f"output_dir={tmp_path / 'o'}"], cwd=tmp_path, env=env, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=240,
+            capture_output=True, text=True, timeout=PATIENCE,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         texts.append(done.stdout + said_by_jobs(tmp_path / "o"))

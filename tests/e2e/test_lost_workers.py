@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import fedgm
 from tests.e2e.commands import TINY, read_summary, result
+from tests.waiting import PATIENCE, until
 
 RUN = (*TINY, "rounds=40", "clients.count=6", "clients.per_round=3", "local.unit=steps", "local.epochs=1")
 ROOT = Path(__file__).parents[2]
@@ -64,12 +64,10 @@ def test_ctrl_c_while_it_is_importing(tmp_path, start, library):
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
-    maps, deadline = Path(f"/proc/{process.pid}/maps"), time.monotonic() + 60
-    while library not in maps.read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    maps = Path(f"/proc/{process.pid}/maps")
+    until(lambda: library in maps.read_text(), step=0.005)
     process.send_signal(signal.SIGINT)
-    out, said = process.communicate(timeout=60)
+    out, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert said == "stopped before the run began; the same command begins it\n"
     assert out == ""
@@ -82,7 +80,7 @@ def test_ctrl_c_before_the_command_is_known(tmp_path):
     )
     done = subprocess.run(
         [sys.executable, "-m", "fedgm", "list"], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True, text=True, timeout=30,
+        capture_output=True, text=True, timeout=PATIENCE,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     assert done.returncode == 130

@@ -1,12 +1,41 @@
 """`fedgm sweep` on a folder that another machine works in, too."""
 
 import json
+import os
 import socket
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from tests.e2e.sweep_process import finish, outcome, start, sweep_file, until
+from tests.e2e.sweep_process import finish, outcome, start, sweep_file, until_seen
+
+
+@contextmanager
+def beating(path: Path) -> Iterator[None]:
+    """The heartbeat of the other machine."""
+    ended = threading.Event()
+
+    def beat():
+        while not ended.wait(1):
+            os.utime(path)
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def wakes(pid: int) -> int:
+    """How often its main thread has gone to sleep by itself."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches:"))
 
 
 @pytest.mark.slow
@@ -16,13 +45,16 @@ def test_a_point_that_another_machine_runs_is_left_to_it_until_it_lets_go(tmp_pa
     first, second = sorted(outcome(tmp_path / "calm"))
     (home / first).mkdir(parents=True)
     who = {"pid": 1, "host": f"not-{socket.gethostname()}", "since": time.time()}
-    (home / first / "lock").write_text(json.dumps(who))  # as fresh as a heartbeat
+    lock = home / first / "lock"
+    lock.write_text(json.dumps(who))
     process = start(path, home)
-    until(lambda: list(outcome(home)) == [second], process)
-    time.sleep(2)  # four looks of the runner
-    assert process.poll() is None  # it waits: the point is not done
-    assert [path.name for path in (home / first).iterdir()] == ["lock"]
-    assert json.loads((home / first / "lock").read_text()) == who
-    (home / first / "lock").unlink()  # the other machine gives up
+    with beating(lock):
+        until_seen(lambda: list(outcome(home)) == [second], process)
+        woken = wakes(process.pid)
+        until_seen(lambda: wakes(process.pid) >= woken + 8, process)  # it looks again and again
+        assert process.poll() is None  # it waits: the point is not done
+        assert [path.name for path in (home / first).iterdir()] == ["lock"]
+        assert json.loads(lock.read_text()) == who
+    lock.unlink()  # the other machine gives up
     assert "2 finished" in finish(process)
     assert outcome(home) == outcome(tmp_path / "calm")

@@ -5,11 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from fedgm.results.find import below
+from tests.e2e.sweep_process import until_seen
+from tests.waiting import PATIENCE
 
 SMALL = [
     "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20", "clients.count=10",
@@ -26,7 +27,7 @@ def start(output_dir, *arguments) -> subprocess.Popen:
 
 
 def finish(process: subprocess.Popen) -> str:
-    text, _ = process.communicate(timeout=300)
+    text, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, text
     return text
 
@@ -35,9 +36,7 @@ def finish(process: subprocess.Popen) -> str:
 def test_a_figure_killed_and_continued_is_drawn_judged_and_redrawn(tmp_path):
     home = tmp_path / "outputs"
     first = start(home)
-    deadline = time.monotonic() + 240
-    while not list(home.glob("*/*/seed=*/metrics.jsonl")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until_seen(lambda: any(home.glob("*/*/seed=*/metrics.jsonl")), first)
     os.kill(first.pid, signal.SIGKILL)
     first.communicate()
     text = finish(start(home, "--export", str(tmp_path / "results.jsonl")))

@@ -3,7 +3,6 @@
 import os
 import random
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ from tests.e2e.sweep_process import (
     rows_below,
     start,
     sweep_file,
-    until,
+    until_seen,
 )
 
 HALVING = "early_terminate: {type: hyperband, min_iter: 3, eta: 3}\n"
@@ -41,7 +40,7 @@ def test_a_grid_killed_and_shared_by_two_runners_ends_as_an_undisturbed_one(tmp_
 
     rough, lost = tmp_path / "rough", dict[Path, int]()
     killed = start(path, rough)
-    until(lambda: sum(map(has_checkpoint, folders(rough))) == 2, killed)
+    until_seen(lambda: sum(map(has_checkpoint, folders(rough))) == 2, killed)
     kill_all(killed)
     note_lost(rough, lost)
     halfway = [folder for folder in folders(rough) if is_open(folder) and has_checkpoint(folder)]
@@ -96,10 +95,8 @@ def test_a_crash_stays_in_its_run_and_ctrl_c_leaves_nothing_behind(tmp_path, mon
     assert (tmp_path / "3.0.txt").read_text().split() == ["500"] * 5  # two deaths, then three rounds
 
     process = start(sweep_file(tmp_path, "[3.0, 4.0]", rounds=4000), tmp_path / "o")
-    deadline = time.monotonic() + 120
-    while sum(bool(rows.read(p)) for p in (tmp_path / "o").rglob("metrics.jsonl")) < 5:  # three have ended
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    files = "*/*/seed=*/metrics.jsonl"
+    until_seen(lambda: sum(bool(rows.read(p)) for p in (tmp_path / "o").glob(files)) == 5, process)
     children = descendants(process.pid)
     assert len(children) == 3  # the server and two runs
     process.send_signal(signal.SIGINT)
@@ -119,15 +116,14 @@ def test_twelve_points_killed_at_random_moments_three_times(tmp_path, halving):
     process, victims = start(path, rough), []
     for what in ("run", "runner", "both"):
         goal = rows_below(rough) + draw.randint(2, 9)
-        while rows_below(rough) < goal:
-            assert process.poll() is None, process.communicate()[0]
-            time.sleep(0.01)
+        until_seen(lambda goal=goal: rows_below(rough) >= goal, process)
         if what != "runner":
             victims.append(kill_a_run(process, rough, draw))
         if what == "run":
-            until(lambda: is_continued(victims[0]), process)  # by the runner that saw it die
+            until_seen(lambda: is_continued(victims[0]), process)  # by the runner that saw it die
             continue
-        until(lambda running=process: len(descendants(running.pid)) > 1, process)  # it must hit an open run
+        # The kill must hit an open run.
+        until_seen(lambda running=process: len(descendants(running.pid)) > 1, process)
         kill_all(process)
         note_lost(rough, lost)
         if what == "runner":

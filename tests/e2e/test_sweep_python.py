@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from fedgm.results import rows
+from tests.waiting import PATIENCE
 
 FILE = """
 method: random
@@ -35,7 +36,7 @@ def swept(folder: Path) -> tuple[pd.DataFrame, str]:
     path.write_text(FILE)
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(path), str(folder / "o"), str(table)],
-        capture_output=True, text=True, timeout=200, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL,
         env={**os.environ, "COLUMNS": "200"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

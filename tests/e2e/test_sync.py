@@ -8,6 +8,7 @@ import pytest
 from tests.e2e.commands import TINY, rows
 from tests.e2e.wandb_client import logged_in, same_rows
 from tests.e2e.wandb_stub import serving
+from tests.waiting import PATIENCE
 
 
 @pytest.mark.slow
@@ -19,7 +20,7 @@ def test_stored_runs_are_sent_later_once(tmp_path, commands, stranger):
     def sync(url):
         return subprocess.run(
             [sys.executable, "-m", "fedgm", "sync", str(home)], env=logged_in(stranger, url, tmp_path),
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE,
         )  # fmt: skip
 
     with serving() as server:

@@ -6,14 +6,15 @@ import pty
 import select
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from fedgm.running.wandb_run import INIT_TIMEOUT
 from tests.e2e.commands import rows, run_folder
 from tests.e2e.wandb_client import KEY, same_rows, surroundings
 from tests.e2e.wandb_stub import serving
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 TINY = ("profile=tiny", "trainer.workers=1")
@@ -64,7 +65,7 @@ def test_without_account_and_terminal_it_records_offline_and_sync_sends_it(tmp_p
     env = surroundings(stranger)
     done = subprocess.run(
         [*COMMAND, f"output_dir={tmp_path / 'o'}"], env=env, cwd=tmp_path, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert not any(question in done.stdout + done.stderr for question in QUESTIONS)
@@ -81,7 +82,7 @@ def test_without_account_and_terminal_it_records_offline_and_sync_sends_it(tmp_p
         sync = subprocess.run(
             [str(program), "sync", str(record.parent)],
             env={**env, "WANDB_BASE_URL": server.url, "WANDB_API_KEY": KEY}, cwd=tmp_path,
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE,
         )  # fmt: skip
         assert list(server.runs), sync.stdout + sync.stderr
         (name,) = server.runs
@@ -121,16 +122,16 @@ def on_a_terminal(folder: Path, env: dict[str, str], *words: str) -> str:
         cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
     )  # fmt: skip
     os.close(theirs)
-    text, deadline = b"", time.monotonic() + 120
+    text = b""
     try:
-        while time.monotonic() < deadline and not any(q.encode() in text for q in QUESTIONS):
-            if select.select([ours], [], [], 0.2)[0]:
-                try:
-                    text += os.read(ours, 65536)
-                except OSError:  # the other side is closed
-                    break
+        while not any(q.encode() in text for q in QUESTIONS):
+            assert select.select([ours], [], [], PATIENCE)[0], text.decode()
+            try:
+                text += os.read(ours, 65536)
+            except OSError:  # the other side is closed
+                break
         assert not any(question in text.decode() for question in QUESTIONS), text.decode()
-        assert process.wait(timeout=5) == 0, text.decode()
+        assert process.wait(timeout=PATIENCE) == 0, text.decode()
     finally:
         if process.poll() is None:
             process.kill()
@@ -181,13 +182,12 @@ def test_a_run_that_was_killed_and_continued_is_one_record_with_all_rows(tmp_pat
 
 
 @pytest.mark.slow
-def test_an_unreachable_server_means_offline_within_seconds(tmp_path, stranger, commands):
+def test_an_unreachable_server_means_offline_after_our_time_not_wandbs(tmp_path, stranger, commands):
     env = {**stranger, "WANDB_API_KEY": KEY, "WANDB_BASE_URL": "http://127.0.0.1:1"}
-    started = time.monotonic()
     command = commands.run(tmp_path / "o", *TINY, "rounds=1", **env)
     assert command.code == 0, command.text
+    assert f"timed out after {INIT_TIMEOUT}" in command.words  # W&B waits 90 seconds
     assert "recording offline" in command.words
-    assert time.monotonic() - started < 75  # 15 of them are waiting for the server, W&B's own are 90
     assert same_rows(read_offline(run_folder(tmp_path / "o"))[1], rows(tmp_path / "o"))
 
 

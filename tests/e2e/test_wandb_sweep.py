@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,8 +16,8 @@ from tests.e2e.commands import result, timeless
 from tests.e2e.wandb_client import ROOT, logged_in, same_rows, start_wandb
 from tests.e2e.wandb_stub import Stub, serving
 from tests.e2e.wandb_sweep_stub import Sweep
+from tests.waiting import PATIENCE, until
 
-PATIENCE = 240.0  # seconds; an agent alone sleeps 5 of them between two looks at its run
 TINY = ("profile=tiny", "trainer.workers=1")
 
 
@@ -40,12 +39,13 @@ class Grid:
         """What all programs have printed."""
         return (self.folder / "log").read_text()
 
-    def create(self, etas: list[float], betas: list[float], rounds: int) -> Sweep:
+    def create(self, etas: list[float], betas: list[float], rounds: list[int]) -> Sweep:
         """`wandb sweep FILE`; the copy differs from the file in its size alone."""
         config = yaml.safe_load((ROOT / "sweeps/autonomous_fedgm_grid.yaml").read_text())
         config["parameters"]["algorithm.eta"]["values"] = etas
         config["parameters"]["algorithm.beta"]["values"] = betas
-        config["command"][-1:-1] = [*TINY, f"rounds={rounds}", f"output_dir={self.output_dir}"]
+        config["parameters"]["rounds"] = {"values": rounds}
+        config["command"][-1:-1] = [*TINY, f"output_dir={self.output_dir}"]
         copy = self.folder / "grid.yaml"
         copy.write_text(yaml.safe_dump(config, sort_keys=False))
         creating = start_wandb(self.env, self.folder / "log", "sweep", str(copy))
@@ -65,17 +65,15 @@ class Grid:
         """metrics.jsonl of the point that the run has."""
         point = self.server.run(run)["config"]
         eta, beta = (f"{point[f'algorithm.{key}']['value']:g}" for key in ("eta", "beta"))
-        (path,) = self.output_dir.glob(f"*/*beta={beta},eta={eta},*/seed=0/metrics.jsonl")
+        words = f"*beta={beta},eta={eta},*rounds={point['rounds']['value']}-*"
+        (path,) = self.output_dir.glob(f"*/{words}/seed=0/metrics.jsonl")
         return [json.loads(line) for line in path.read_text().splitlines()]
 
     def until(self, condition) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            assert time.monotonic() < deadline, f"waited in vain:\n{self.log}"
-            time.sleep(0.05)
+        until(condition, lambda: self.log)
 
     def rounds_recorded(self) -> int:
-        return sum(len(p.read_text().splitlines()) for p in self.output_dir.rglob("metrics.jsonl"))
+        return sum(len(p.read_text().splitlines()) for p in self.output_dir.glob("*/*/seed=*/metrics.jsonl"))
 
     def kill_runs(self) -> None:
         """kill -9 to the runs of this grid, each with all that it has started."""
@@ -107,7 +105,7 @@ def test_a_point_that_is_already_finished_is_sent_whole(grid, commands):
     done = commands.run(grid.output_dir, *words, "algorithm.nu=0.7", "track.mode=disabled")
     assert done.code == 0, done.text
     before = result(grid.output_dir)
-    sweep = grid.create([2.0], [0.7], rounds=2)
+    sweep = grid.create([2.0], [0.7], rounds=[2])
     assert grid.start_agent().wait(PATIENCE) == 0, grid.log
     assert "already done" in grid.log  # ${algorithm.beta} is 0.7: it was found
     (run,) = sweep.runs
@@ -120,7 +118,7 @@ def test_a_point_that_is_already_finished_is_sent_whole(grid, commands):
 
 @pytest.mark.slow
 def test_two_agents_share_a_grid_and_its_rows_arrive(grid):
-    sweep = grid.create([1.0, 2.0], [0.7, 0.9], rounds=3)
+    sweep = grid.create([1.0, 2.0], [0.7, 0.9], rounds=[3])
     for agent in [grid.start_agent(), grid.start_agent()]:
         assert agent.wait(PATIENCE) == 0, grid.log
     assert len(sweep.runs) == len(sweep.started) == 4
@@ -138,7 +136,7 @@ def test_two_agents_share_a_grid_and_its_rows_arrive(grid):
 
 @pytest.mark.slow
 def test_killed_agents_lose_nothing(grid, commands, tmp_path):
-    sweep = grid.create([1.0], [0.7, 0.9], rounds=8)
+    sweep = grid.create([1.0], [0.7, 0.9], rounds=[8])
     first = grid.start_agent()
     grid.until(lambda: grid.rounds_recorded() >= 2)
     first.kill()  # kill -9: its run goes on without it
@@ -164,7 +162,7 @@ def test_killed_agents_lose_nothing(grid, commands, tmp_path):
 
 @pytest.mark.slow
 def test_a_run_that_early_terminate_stops_is_no_failure_of_the_agent(grid):
-    sweep = grid.create([1.0, 2.0], [0.7], rounds=6)
+    sweep = grid.create([1.0], [0.7], rounds=[100_000, 2])  # the first cannot end before it is stopped
     agent = grid.start_agent(WANDB_AGENT_MAX_INITIAL_FAILURES="1")
     grid.until(lambda: grid.rounds_recorded() >= 2)
     sweep.hopeless.add("run0")
@@ -179,7 +177,7 @@ def test_a_run_that_early_terminate_stops_is_no_failure_of_the_agent(grid):
 @pytest.mark.slow
 def test_a_sweep_without_server_sends_its_pictures_where_runs_go_online(tmp_path, stranger, commands):
     (tmp_path / "grid.yaml").write_text(
-        "method: grid\nmetric: {name: test/acc, goal: maximize}\nparameters:\n"
+        "method: grid\nmetric: {name: test/loss, goal: minimize}\nparameters:\n"  # no two losses are equal
         "  algorithm.eta: {values: [0.5, 2.0]}\n  algorithm.beta: {values: [0.5, 0.9]}\n"
         'command: ["${program}", profile=tiny, rounds=2, "${args_no_hyphens}"]\n'
     )
@@ -190,7 +188,7 @@ def test_a_sweep_without_server_sends_its_pictures_where_runs_go_online(tmp_path
         command = [sys.executable, "-m", "fedgm", "sweep", str(tmp_path / "grid.yaml")]
         done = subprocess.run(
             [*command, "--output-dir", str(tmp_path / "o")],
-            env=env, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200,
+            env=env, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         assert "4 pictures sent to the W&B project fedgm" in done.stdout

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
 
@@ -46,7 +48,7 @@ def wheel(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     isolation = ["--no-build-isolation"] if find_spec("hatchling") else []
     subprocess.run(
-        [*PIP, "wheel", str(ROOT), "--no-deps", *isolation, "-w", str(folder)], check=True, timeout=300
+        [*PIP, "wheel", str(ROOT), "--no-deps", *isolation, "-w", str(folder)], check=True, timeout=PATIENCE
     )
     (built,) = folder.glob("fedgm-*.whl")
     return built
@@ -56,7 +58,7 @@ def wheel(tmp_path_factory) -> Path:
 def installed(wheel, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("installed")
     subprocess.run(
-        [*PIP, "install", "--no-deps", "--target", str(folder), str(wheel)], check=True, timeout=120
+        [*PIP, "install", "--no-deps", "--target", str(folder), str(wheel)], check=True, timeout=PATIENCE
     )
     return folder
 
@@ -71,7 +73,7 @@ def python(installed: Path, cwd: Path, *words: str) -> subprocess.CompletedProce
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=PATIENCE,
     )
 
 

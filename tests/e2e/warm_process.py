@@ -5,21 +5,23 @@ of imports, so that tests can afford to kill many. Started by the ``commands`` f
 one JSON line out.
 """
 
+import atexit
 import json
 import os
 import runpy
 import signal
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 ROOT = Path(__file__).parents[2]
 
 
 def serve() -> dict:
     """Answer requests until stdin ends; in a forked command return what it is to do instead."""
-    import wandb  # noqa: F401
-
+    import_everything()
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         request = json.loads(line)
@@ -35,6 +37,19 @@ def serve() -> dict:
     sys.exit(0)
 
 
+def import_everything() -> None:
+    """All that a command can ask for: whatever is missing here, every forked command imports again."""
+    import wandb  # noqa: F401
+    from hydra.core.plugins import Plugins
+
+    import fedgm
+
+    Plugins.instance()  # Hydra imports all plugins that are installed
+    for module in walk_packages(fedgm.__path__, "fedgm."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+
+
 def become(request: dict) -> None:
     """What a shell does before it starts a command."""
     os.setsid()
@@ -47,6 +62,13 @@ def become(request: dict) -> None:
         del os.environ[name]  # a service of W&B that pytest itself has started would outlive a killed run
     os.environ.update(request["env"])
     os.chdir(ROOT)
+    if noted := os.environ.get("FEDGM_TEST_IMPORTS"):  # a file for the names of modules that were missing
+        there = set(sys.modules)
+        atexit.register(lambda: Path(noted).write_text("\n".join(sorted(set(sys.modules) - there))))
+    if odd := request.get("odd"):
+        from tests.e2e.odd_process import begin
+
+        begin(odd)
 
 
 def wait(pid: int, timeout: float) -> int | None:

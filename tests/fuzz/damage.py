@@ -2,7 +2,7 @@
 
 import os
 import random
-import shutil
+import stat
 from pathlib import Path
 
 JSON = (
@@ -90,11 +90,23 @@ def pipe(draw: random.Random, path: Path, files: list[Path]) -> None:
     os.mkfifo(path)
 
 
-def copied(template: Path, home: Path) -> Path:
-    shutil.copytree(template, home, symlinks=True)
-    return home
+def sparse(draw: random.Random, path: Path, files: list[Path]) -> None:
+    """It claims to be huge."""
+    with path.open("ab") as file:
+        file.truncate(40 * 2**30)
+
+
+def unreadable(draw: random.Random, path: Path, files: list[Path]) -> None:
+    """Cases run without the rights of root, so that this means something."""
+    path.chmod(0)
+
+
+def socket_instead(draw: random.Random, path: Path, files: list[Path]) -> None:
+    path.unlink()
+    os.mknod(path, stat.S_IFSOCK | 0o600)
 
 
 WAYS = (
     flip, flip, flip, cut, remove, empty, swap, another, another, folder_instead, link, grown, noise, pipe,
+    sparse, unreadable, socket_instead,
 )  # fmt: skip

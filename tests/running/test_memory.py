@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from fedgm.running.memory import is_glibc
+from tests.waiting import PATIENCE
 
 PROGRAM = """
 import resource, sys
@@ -24,7 +25,7 @@ with kept(sys.argv[1] == "on") as done:
 
 def taken(switch: str) -> tuple[str, int]:
     said = subprocess.run(
-        [sys.executable, "-c", PROGRAM, switch], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", PROGRAM, switch], capture_output=True, text=True, check=True, timeout=PATIENCE
     ).stdout
     done, count = said.split()
     return done, int(count)

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+from tests.waiting import PATIENCE
+
 PROGRAM = """
 import builtins, signal, sys, warnings
 
@@ -67,7 +69,7 @@ print("unchanged")
 def test_import_and_federate_leave_the_process_as_it_was():
     done = subprocess.run(
         [sys.executable, "-W", "ignore::FutureWarning", "-c", PROGRAM],
-        capture_output=True, text=True, timeout=300,
+        capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout == "unchanged\n"

@@ -10,27 +10,18 @@ import pytest
 
 from fedgm import lock
 from fedgm.errors import RunLockedError
-from fedgm.study import points, rungs, sweep_file
+from fedgm.study import points, rungs
 from fedgm.study.runner import Runner
 from fedgm.study.sweep_progress import Results, targets
+from tests.study.planned_sweep import plan
 from tests.study.stored_runs import store
 
 ABSENT = 5_000_000  # no process of this machine: above what Linux hands out
-FILE = """
-method: grid
-metric: {name: test/acc, goal: maximize}
-parameters:
-  algorithm.eta: {values: [0.5, 1.0, 2.0]}
-  algorithm.beta: {values: [0.7, 0.9]}
-early_terminate: {type: hyperband, min_iter: 2, eta: 3}
-command: ["${program}", +experiment=fedgm, profile=tiny, rounds=30, eval.every=3, "${args_no_hyphens}"]
-"""
 
 
 @pytest.fixture
 def planned(tmp_path) -> points.SweepPlan:
-    (tmp_path / "s.yaml").write_text(FILE)
-    return points.make(sweep_file.read(tmp_path / "s.yaml"), [], [0], str(tmp_path / "o"))
+    return plan(tmp_path)
 
 
 def held_elsewhere(folder, beat: float) -> str:

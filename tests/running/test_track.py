@@ -12,6 +12,7 @@ import pytest
 from fedgm import config, files, lock
 from fedgm.errors import FedGMError, RunLockedError
 from fedgm.running import folder
+from tests.waiting import until
 
 
 def composed(*overrides: str):
@@ -201,10 +202,7 @@ def test_the_heartbeat_keeps_a_long_run_alive(tmp_path, monkeypatch):
     with lock.locked(tmp_path):
         long_ago = time.time() - 2 * lock.STALE
         os.utime(tmp_path / "lock", (long_ago, long_ago))
-        deadline = time.monotonic() + 5
-        while not lock.is_alive(tmp_path) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert lock.is_alive(tmp_path)
+        until(lambda: lock.is_alive(tmp_path))
 
 
 def test_a_lock_file_without_heartbeat_belongs_to_nobody(tmp_path):

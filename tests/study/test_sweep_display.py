@@ -2,33 +2,19 @@
 
 import re
 from io import StringIO
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from fedgm.lock import locked
 from fedgm.screen import Screen
-from fedgm.study import display, points, sweep_file
+from fedgm.study import display, points
 from fedgm.study.display import Display, closing
 from fedgm.study.runner import Runner
 from fedgm.study.sweep_progress import Results
 from fedgm.study.winners import ranking
+from tests.study.planned_sweep import WHOLE, plan
 from tests.study.stored_runs import store
-
-FILE = """
-method: grid
-metric: {name: test/acc, goal: maximize}
-parameters:
-  algorithm.eta: {values: [0.5, 1.0, 2.0]}
-  algorithm.beta: {values: [0.7, 0.9]}
-command: ["${program}", +experiment=fedgm, profile=tiny, rounds=30, eval.every=3, "${args_no_hyphens}"]
-"""
-
-
-def planned(folder: Path, text: str = FILE) -> points.SweepPlan:
-    (folder / "s.yaml").write_text(text)
-    return points.make(sweep_file.read(folder / "s.yaml"), [], [0], str(folder / "o"))
 
 
 def screen(terminal: bool) -> Screen:
@@ -51,8 +37,8 @@ def runner_of(results: Results, *numbers: int) -> Runner:
 
 
 def test_the_live_table_has_round_eta_counts_and_the_best_so_far(tmp_path, monkeypatch):
-    jobs = planned(tmp_path).jobs
-    results = Results(planned(tmp_path))
+    jobs = plan(tmp_path, WHOLE).jobs
+    results = Results(plan(tmp_path, WHOLE))
     store(jobs[0], [0.2, 0.25], "running")
     store(jobs[1], [0.3] * 10)
     store(jobs[2], [0.4] * 10)
@@ -78,7 +64,7 @@ def test_the_live_table_has_round_eta_counts_and_the_best_so_far(tmp_path, monke
 
 def test_a_run_is_timed_from_when_it_was_started_here(tmp_path, monkeypatch):
     """One that ended and was started again begins anew."""
-    results = Results(planned(tmp_path))
+    results = Results(plan(tmp_path, WHOLE))
     job = results.plan.jobs[0]
     now = [0.0]
     monkeypatch.setattr(display, "time", SimpleNamespace(monotonic=lambda: now[0]))
@@ -97,7 +83,7 @@ def test_a_run_is_timed_from_when_it_was_started_here(tmp_path, monkeypatch):
 
 
 def test_without_a_terminal_every_run_that_ends_is_a_line(tmp_path):
-    results = Results(planned(tmp_path))
+    results = Results(plan(tmp_path, WHOLE))
     jobs = results.plan.jobs
     console = screen(terminal=False)
     with Display(console, results) as lines:
@@ -123,7 +109,7 @@ def test_without_a_terminal_every_run_that_ends_is_a_line(tmp_path):
 @pytest.fixture
 def twelve(tmp_path) -> Results:
     """Finished, at 20 % to 31 %; the last point is the best."""
-    made = planned(tmp_path, FILE.replace("[0.5, 1.0, 2.0]", "[0.5, 1, 1.5, 2, 2.5, 3]"))
+    made = plan(tmp_path, WHOLE.replace("[0.5, 1.0, 2.0]", "[0.5, 1, 1.5, 2, 2.5, 3]"))
     for number, job in enumerate(made.jobs):
         store(job, [0.2 + 0.01 * number] * 10)
     return Results(made)
@@ -154,7 +140,7 @@ def test_the_winner_on_other_seeds_is_said_with_each_of_them(twelve):
 
 
 def test_the_closing_table_names_what_failed_and_why(tmp_path):
-    results = Results(planned(tmp_path))
+    results = Results(plan(tmp_path, WHOLE))
     store(results.plan.jobs[0], [0.3] * 10)
     console = screen(terminal=False)
     closing(console, results, {results.plan.jobs[1].key: "ended by SIGABRT"})

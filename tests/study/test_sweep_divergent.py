@@ -14,26 +14,14 @@ from fedgm.study import points, sweep_file, sweep_pictures
 from fedgm.study.sweep_progress import Results
 from fedgm.study.winners import ranking
 from tests.results.made_records import record
+from tests.study.planned_sweep import WHOLE, plan
 
 GRID = Path(__file__).parents[2] / "sweeps" / "fedavg_grid.yaml"
-FILE = """
-method: grid
-metric: {name: test/acc, goal: maximize}
-parameters:
-  algorithm.eta: {values: [0.5, 1.0, 2.0]}
-  algorithm.beta: {values: [0.7, 0.9]}
-command: ["${program}", +experiment=fedgm, profile=tiny, rounds=30, eval.every=3, "${args_no_hyphens}"]
-"""
 
 
 @pytest.fixture
 def jobs(tmp_path) -> tuple[points.Job, ...]:
-    return planned(tmp_path).jobs
-
-
-def planned(folder: Path) -> points.SweepPlan:
-    (folder / "s.yaml").write_text(FILE)
-    return points.make(sweep_file.read(folder / "s.yaml"), [], [0], str(folder / "o"))
+    return plan(tmp_path, WHOLE).jobs
 
 
 def near_chance(run: Run) -> Run:
@@ -49,7 +37,7 @@ def test_a_point_near_chance_keeps_its_value_and_only_one_that_ended_so_is_diver
         record(jobs[3], [0.1] * 2, "paused"),
         record(jobs[4], [0.9] * 2, "diverged"),
     ]
-    results = Results(planned(tmp_path), once(runs))
+    results = Results(plan(tmp_path, WHOLE), once(runs))
     drawn = sweep_pictures.drawn_points(results)
     assert [p.status for p in drawn] == [*["finished"] * 3, "paused", "diverged", "waiting"]
     assert (drawn[1].score, drawn[1].scored, drawn[4].scored) == (pytest.approx(0.19), True, False)
@@ -62,7 +50,7 @@ def test_a_point_near_chance_keeps_its_value_and_only_one_that_ended_so_is_diver
 
 def test_a_winner_is_a_finished_point(tmp_path, jobs):
     runs = [near_chance(record(jobs[0], [0.19] * 10)), record(jobs[1], [0.9] * 2, "diverged")]
-    [first] = ranking(Results(planned(tmp_path), once(runs)))
+    [first] = ranking(Results(plan(tmp_path, WHOLE), once(runs)))
     assert (first.job.point, first.score) == (0, pytest.approx(0.19))
 
 

@@ -11,31 +11,17 @@ from click.testing import CliRunner
 from fedgm.commands import main
 from fedgm.results import rows
 from fedgm.results.run import once
-from fedgm.study import hours, points, sweep_file
+from fedgm.study import hours, points
 from fedgm.study.hours import expected_hours, rounds_left
 from fedgm.study.sweep_progress import Results, targets
 from tests.results.made_records import record
+from tests.study.planned_sweep import FILE, WHOLE, plan
 from tests.study.stored_runs import store
 
-FILE = """
-method: grid
-metric: {name: test/acc, goal: maximize}
-parameters:
-  algorithm.eta: {values: [0.5, 1.0, 2.0]}
-  algorithm.beta: {values: [0.7, 0.9]}
-early_terminate: {type: hyperband, min_iter: 2, eta: 3}
-command: ["${program}", +experiment=fedgm, profile=tiny, rounds=30, eval.every=3, "${args_no_hyphens}"]
-"""
-WHOLE = FILE.replace("early_terminate", "# ")
 SMALL = (
     "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20", "clients.count=10",
     "clients.per_round=2", "local.unit=steps", "local.epochs=1",
 )  # fmt: skip
-
-
-def planned(folder: Path, text: str = FILE, seeds=(0,), words=()) -> points.SweepPlan:
-    (folder / "s.yaml").write_text(text)
-    return points.make(sweep_file.read(folder / "s.yaml"), words, seeds, str(folder / "o"))
 
 
 def timed(job: points.Job, rounds: int, seconds: float, evaluation: float, status: str = "paused") -> None:
@@ -51,16 +37,16 @@ def timed(job: points.Job, rounds: int, seconds: float, evaluation: float, statu
 
 
 def test_halving_fixes_the_rounds_before_it_is_known_who_runs_them(tmp_path):
-    results = Results(planned(tmp_path))
+    results = Results(plan(tmp_path))
     assert sum(rounds_left(results)) == pytest.approx(6 * 6 + 2 * 12 + 1 * 12)
     assert rounds_left(results)[0] == pytest.approx(6 + 12 / 3 + 12 / 6)
     assert sum(rounds_left(results, halving=False)) == 6 * 30
-    assert sum(rounds_left(Results(planned(tmp_path, seeds=(0, 1))))) == pytest.approx(2 * 72)
-    assert sum(rounds_left(Results(planned(tmp_path, WHOLE)))) == 6 * 30
+    assert sum(rounds_left(Results(plan(tmp_path, seeds=(0, 1))))) == pytest.approx(2 * 72)
+    assert sum(rounds_left(Results(plan(tmp_path, WHOLE)))) == 6 * 30
 
 
 def test_what_is_run_and_what_is_decided_counts(tmp_path):
-    made = planned(tmp_path)
+    made = plan(tmp_path)
     for number, job in enumerate(made.jobs):
         store(job, [0.1, 0.1 * number], "paused")
     results = Results(made)
@@ -74,7 +60,7 @@ def test_what_is_run_and_what_is_decided_counts(tmp_path):
 
 
 def test_a_point_that_has_diverged_leaves_its_place_to_the_others(tmp_path):
-    made = planned(tmp_path)
+    made = plan(tmp_path)
     store(made.jobs[0], [0.9], "diverged", done=4)
     assert rounds_left(Results(made)) == pytest.approx([0] + [6 + 12 * 2 / 5 + 12 * 1 / 5] * 5)
     for job in made.jobs:
@@ -86,17 +72,17 @@ def test_a_point_that_has_diverged_leaves_its_place_to_the_others(tmp_path):
 
 
 def test_hours_are_those_of_the_measured_rounds_with_their_evaluations(tmp_path):
-    made = planned(tmp_path, WHOLE)
+    made = plan(tmp_path, WHOLE)
     timed(made.jobs[0], 30, 2.0, 6.0, "finished")  # 2 s, and a third of 6 s, a round
     timed(made.jobs[1], 10, 2.0, 6.0)
     assert expected_hours(Results(made), 2) == pytest.approx((20 + 4 * 30) * 4.0 / 2 / 3600)
-    halved = planned(tmp_path)
+    halved = plan(tmp_path)
     assert expected_hours(Results(halved), 1) == pytest.approx(4.0 * sum(rounds_left(Results(halved))) / 3600)
 
 
 def test_a_model_has_its_own_time_and_rounds_before_an_evaluation_tell_nothing(tmp_path):
     text = WHOLE.replace("algorithm.beta: {values: [0.7, 0.9]}", "model: {values: [resnet, vgg11]}")
-    made = planned(tmp_path, text)
+    made = plan(tmp_path, text)
     timed(made.jobs[0], 6, 1.0, 3.0)  # resnet: 2 s
     timed(made.jobs[1], 6, 4.0, 3.0)  # vgg11: 5 s
     timed(made.jobs[2], 2, 100.0, 0.0)  # its first rounds, not evaluated yet
@@ -104,13 +90,13 @@ def test_a_model_has_its_own_time_and_rounds_before_an_evaluation_tell_nothing(t
 
 
 def test_nothing_is_run_where_nothing_is_left(tmp_path, monkeypatch):
-    made = planned(tmp_path)
+    made = plan(tmp_path)
     monkeypatch.setattr(hours, "_first_rounds", lambda *_: pytest.fail("there was nothing to measure for"))
     assert expected_hours(Results(made, once(record(job, [0.3] * 10) for job in made.jobs)), 1) == 0.0
 
 
 def test_the_first_rounds_are_run_up_to_an_evaluation(tmp_path, monkeypatch):
-    made = planned(tmp_path, WHOLE, words=("eval.every=5", *SMALL))
+    made = plan(tmp_path, WHOLE, words=("eval.every=5", *SMALL))
     seen: list[rows.Row] = []
     real = hours._seconds
 
@@ -149,7 +135,7 @@ def test_a_dry_run_says_points_rounds_hours_and_leaves_nothing_behind(tmp_path):
     assert "algorithm.eta=0.5 algorithm.beta=0.7 seed=0\n" in text
     assert "... and 1 more" in text
     assert not (tmp_path / "o").exists()
-    timed(planned(tmp_path).jobs[0], 30, 90.0, 30.0, "finished")  # 100 s a round
+    timed(plan(tmp_path).jobs[0], 30, 90.0, 30.0, "finished")  # 100 s a round
     left = (5 * 6 + 5 / 3 * 12 + 5 / 6 * 12) * 100 / 3600
     text = typed("sweep", str(tmp_path / "s.yaml"), "--dry-run", "--workers", "1", "--output-dir", place)
     assert "6 runs, 1 done" in text

@@ -23,26 +23,18 @@ from fedgm.study.sweep_pictures import caption, drawn_points
 from fedgm.study.sweep_progress import Results, targets
 from fedgm.study.winners import at_budget, entry, other_seeds, ranking, write_best
 from tests.results.made_records import record as made
+from tests.study.planned_sweep import FILE, plan
 from tests.study.stored_runs import store
 
 ROOT = Path(__file__).parents[2]
-FILE = """
-method: grid
-metric: {name: test/acc, goal: maximize}
-parameters:
-  algorithm.eta: {values: [0.5, 1.0, 2.0]}
-  algorithm.beta: {values: [0.7, 0.9]}
-early_terminate: {type: hyperband, min_iter: 2, eta: 3}
-command: ["${program}", +experiment=fedgm, profile=tiny, rounds=30, eval.every=3, "${args_no_hyphens}"]
-"""
 
 
 @pytest.fixture
 def planned(tmp_path) -> points.SweepPlan:
-    (tmp_path / "s.yaml").write_text(FILE)
-    return points.make(sweep_file.read(tmp_path / "s.yaml"), [], [0], str(tmp_path / "o"))
+    return plan(tmp_path)
 
 
+@pytest.mark.usefixtures("real_composition")
 def test_a_job_is_what_hydra_composes_from_its_words(planned):
     job = planned.jobs[3]
     cfg = config.compose(list(job.overrides))
@@ -50,6 +42,7 @@ def test_a_job_is_what_hydra_composes_from_its_words(planned):
     assert (cfg.algorithm.eta, cfg.algorithm.beta, job.rounds, job.eval_every) == (1.0, 0.9, 30, 3)
 
 
+@pytest.mark.usefixtures("real_composition")
 @pytest.mark.parametrize(
     "name", sorted(p.stem for p in (ROOT / "sweeps").glob("*.yaml") if "bayes" not in p.stem)
 )
@@ -123,8 +116,7 @@ def test_a_crashed_point_loses_its_rung_and_the_grid_goes_on(planned):
 
 
 def test_a_file_without_halving_runs_to_the_end(tmp_path):
-    (tmp_path / "s.yaml").write_text(FILE.replace("early_terminate", "run_cap: 6 #"))
-    made = points.make(sweep_file.read(tmp_path / "s.yaml"), [], [0, 1], str(tmp_path / "o"))
+    made = plan(tmp_path, FILE.replace("early_terminate", "run_cap: 6 #"), [0, 1])
     assert allowed(Results(made)) == [30] * 12
     assert [job.seed for job in made.jobs[:4]] == [0, 1, 0, 1]
 
