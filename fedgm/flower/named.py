@@ -50,13 +50,14 @@ class NamedServer:
     dropped: dict[str, str] = field(default_factory=dict[str, str])  # of the last round, by node
     row: rows.Row = field(default_factory=dict[str, float | int | None])
 
-    def step(self, arrays: Arrays, replies: Mapping[str, Reply], least: int = 1) -> Arrays:
-        """The arrays after one more round; ``replies`` are by node, whose order is that of their names."""
+    def step(self, arrays: Arrays, replies: Mapping[str, Reply | str], least: int = 1) -> Arrays:
+        """The arrays after one more round; ``replies`` are by node, or why there is none."""
         t, before = self.done + 1, self._snapshot(arrays)
         good = self._good(arrays, replies)
         if len(good) < max(1, least):
-            why = "; ".join(f"{node}: {reason}" for node, reason in self.dropped.items()) or "nobody answered"
-            raise FedGMError(f"round {t}: {len(good)} replies count, {max(1, least)} are needed ({why})")
+            raise FedGMError(
+                f"round {t}: {len(good)} replies count, {max(1, least)} are needed ({self.without()})"
+            )
         parts = shares([reply.samples for reply in good.values()], self.weights)
         mean, squared = CohortMean(before, len(good)), 0.0
         for reply, share in zip(good.values(), parts, strict=True):
@@ -75,16 +76,23 @@ class NamedServer:
         }  # fmt: skip
         return self._named(arrays, result.over(x))
 
-    def _good(self, arrays: Arrays, replies: Mapping[str, Reply]) -> dict[str, Reply]:
-        """Replies that fit the model and are finite; the others are named in ``dropped``."""
+    def without(self) -> str:
+        """Who did not count in the last round, and why."""
+        return "; ".join(f"{node}: {reason}" for node, reason in self.dropped.items())
+
+    def _good(self, arrays: Arrays, replies: Mapping[str, Reply | str]) -> dict[str, Reply]:
+        """Replies that fit the model and are finite, in order of nodes; ``dropped`` has the others."""
         self.dropped, good = {}, dict[str, Reply]()
         for node in sorted(replies):
+            reply = replies[node]
             try:
-                _require_fits(arrays, replies[node])
+                if isinstance(reply, str):
+                    raise BadParcelError(reply)
+                _require_fits(arrays, reply)
             except BadParcelError as error:
                 self.dropped[node] = str(error)
             else:
-                good[node] = replies[node]
+                good[node] = reply
         return good
 
     def _kind(self, name: str, tensor: Tensor) -> int:

@@ -1,6 +1,7 @@
 """Strategy: any server rule and schedule of fedgm in a Flower app whose clients are its own."""
 # pyright: reportMissingImports=false
 
+import logging
 import time
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -46,7 +47,7 @@ class Strategy(FedAvg):
         self.server = NamedServer(engine, parameters, weights, seed, Path(folder) if folder else None)
         self.per_round, self.min_replies, self.wait = per_round, min_replies, wait
         self._sent, self._names = ArrayRecord(), dict[int, str]()
-        self._asked = 0
+        self._asked: list[str] = []
 
     @property
     def done(self) -> int:
@@ -63,7 +64,7 @@ class Strategy(FedAvg):
         """The cohort of the round; ``server-round`` counts on after a resume."""
         t, nodes = self.done + 1, self._nodes(grid)
         chosen = Uniform(len(nodes), self.per_round or len(nodes), self.server.seed).cohort(t)
-        self._sent, self._asked = arrays, len(chosen)
+        self._sent, self._asked = arrays, [self._names[nodes[i]] for i in chosen]
         config["server-round"] = t
         record = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: config})
         return [
@@ -75,21 +76,20 @@ class Strategy(FedAvg):
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """One server step; replies that cannot count are named, too few of them end the run."""
-        came, content, failed = dict[str, Reply](), list[RecordDict](), dict[str, str]()
+        content, came = dict[str, RecordDict](), dict[str, Reply | str].fromkeys(self._asked, "no answer")
         for message in replies:
             node = self._names.get(message.metadata.src_node_id, str(message.metadata.src_node_id))
             try:
                 came[node] = self._reply(message)
-                content.append(message.content)
+                content[node] = message.content
             except (FedGMError, ValueError, TypeError) as error:
-                failed[node] = str(error).splitlines()[0][:200]
+                came[node] = str(error).splitlines()[0][:200]
         arrays = dict(self._sent.to_torch_state_dict())
-        least = min(self.min_replies or self._asked, self._asked)
-        if len(came) < least:
-            why = "; ".join(f"{node}: {reason}" for node, reason in failed.items()) or "no answer"
-            raise FedGMError(f"round {self.done + 1}: {len(came)} of {self._asked} nodes replied ({why})")
-        after = self.server.step(arrays, came, least)
-        metrics = self.train_metrics_aggr_fn(content, self.weighted_by_key)
+        after = self.server.step(arrays, came, min(self.min_replies or len(came), len(came)))
+        if self.server.dropped:
+            logging.getLogger("flwr").warning("round %s goes on without %s", self.done, self.server.without())
+        good = [record for node, record in content.items() if node not in self.server.dropped]
+        metrics = self.train_metrics_aggr_fn(good, self.weighted_by_key)
         numbers = {f"local/{k}": v for k, v in metrics.items() if isinstance(v, int | float)}
         self.server.save(after, numbers)
         return ArrayRecord(after), metrics
@@ -113,7 +113,7 @@ class Strategy(FedAvg):
             found = sorted(grid.get_nodes(), key=lambda node: (node.name, node.public_key, node.node_id))
             least = max(self.per_round or 1, self.min_available_nodes)
             if len(found) >= least:
-                self._names = {node.node_id: node.name or str(node.node_id) for node in found}
+                self._names = {node.node_id: f"{node.name} {node.node_id}".strip() for node in found}
                 return [int(node.node_id) for node in found]
             if time.monotonic() > deadline:
                 raise FedGMError(f"{len(found)} nodes are online after {self.wait:g} s, {least} are needed")

@@ -17,9 +17,9 @@ from fedgm.flower.loopback import Loopback, loopback
 SLOW = "data.source._target_=tests.flower.slow_source.slow"  # the same data, later
 
 
-def kill_twice(deployment: Loopback, output: Path, kills: list[int]) -> None:
-    """kill -9 of node 1, after the fifth round and after the fifteenth."""
-    for least in (5, 15):
+def kill_twice(deployment: Loopback, output: Path, rounds: int, kills: list[int]) -> None:
+    """kill -9 of node 1, after a quarter of the rounds and after half of them."""
+    for least in (rounds // 4, rounds // 2):
         while sum(path.read_text().count("\n") for path in output.glob("*/*/seed=0/metrics.jsonl")) < least:
             time.sleep(0.2)
         pid = deployment.pids["node-1"]
@@ -28,12 +28,13 @@ def kill_twice(deployment: Loopback, output: Path, kills: list[int]) -> None:
 
 
 def main(home: Path, words: Sequence[str]) -> None:
-    output = Path(next(word for word in words if word.startswith("output_dir=")).partition("=")[2])
+    given = dict(word.split("=", 1) for word in words)
+    output, rounds = Path(given["output_dir"]), int(given["rounds"])
     settings = {"words": shlex.join(words), "log": str(home / "server.log"), "wait": 300.0, "timeout": 3600.0}
     kills: list[int] = []
     with loopback(home, nodes=4, tls=False) as deployment:
         deployment.words[3] = SLOW
-        threading.Thread(target=kill_twice, args=(deployment, output, kills), daemon=True).start()
+        threading.Thread(target=kill_twice, args=(deployment, output, rounds, kills), daemon=True).start()
         code = deployment.run({**settings, "min-replies": 0}, print)
     print(f"node 1 was killed {len(kills)} times, and started {deployment.starts['node-1']} times")
     sys.exit(code or (deployment.starts["node-1"] != 3))

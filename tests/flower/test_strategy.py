@@ -1,5 +1,7 @@
 """Strategy beside Flower's own FedAvg and FedAvgM, on the same messages; parcels in Flower's types."""
 
+import logging
+
 import pytest
 import torch
 
@@ -161,11 +163,14 @@ def broken(kind):
 
 
 @pytest.mark.parametrize("kind", ["an error", "nan", "a pickle", "nothing"])
-def test_replies_that_cannot_count_are_named(kind):
+def test_replies_that_cannot_count_are_named(kind, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("flwr"), "propagate", True)  # caplog listens at the root
     grid = MemoryGrid(broken(kind))
     with pytest.raises(FedGMError, match=r"round 1: 2 "):
         path(ours(1.0, 0.9, 0.9), grid)
-    assert len(path(ours(1.0, 0.9, 0.9, min_replies=2), MemoryGrid(broken(kind)))) == ROUNDS
+    with caplog.at_level("WARNING", "flwr"):
+        assert len(path(ours(1.0, 0.9, 0.9, min_replies=2), MemoryGrid(broken(kind)))) == ROUNDS
+    assert "round 6 goes on without 999: " in caplog.text
 
 
 def test_too_few_nodes_end_the_run():
