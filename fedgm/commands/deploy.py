@@ -67,6 +67,7 @@ def local(
     settings = {"words": shlex.join(typed), "log": str(log)}
     settings |= {"wait": wait, "timeout": timeout, "min-replies": min_replies}
     with loopback(home, nodes, tls) as deployment:
+        deployment.start()
         code = deployment.run(settings, click.echo)
     status = summary.read(folder).get("status")
     if status not in summary.WELL:

@@ -37,11 +37,14 @@ class Loopback:
     codes: dict[str, int | None] = field(default_factory=dict[str, int | None])
     pids: dict[str, int] = field(default_factory=dict[str, int])
 
-    def run(self, settings: dict[str, Any], said: Callable[[str], None]) -> int:
-        """Start everything, run the app to its end, and hand on what the server says; Flower's exit code."""
+    def start(self) -> None:
+        """SuperLink and SuperNodes."""
         self._link()
         for number in range(self.nodes):
             self._node(number)
+
+    def run(self, settings: dict[str, Any], said: Callable[[str], None]) -> int:
+        """Run the app to its end, and hand on what the server says; Flower's exit code."""
         app = self.home / "app"
         write_app(app)
         (self.home / "run.toml").write_text("".join(f"{k} = {json.dumps(v)}\n" for k, v in settings.items()))

@@ -35,6 +35,7 @@ def main(home: Path, words: Sequence[str]) -> None:
     with loopback(home, nodes=4, tls=False) as deployment:
         deployment.words[3] = SLOW
         threading.Thread(target=kill_twice, args=(deployment, output, rounds, kills), daemon=True).start()
+        deployment.start()
         code = deployment.run({**settings, "min-replies": 0}, print)
     print(f"node 1 was killed {len(kills)} times, and started {deployment.starts['node-1']} times")
     sys.exit(code or (deployment.starts["node-1"] != 3))

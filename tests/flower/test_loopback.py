@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,25 +20,45 @@ pytest.importorskip("flwr", reason="deployments need the extra `flower`, which h
 pytestmark = pytest.mark.deploy
 
 EQUAL = {
-    "fedavg": ["algorithm=fedavg", "rounds=2"],
-    "fedgm": ["rounds=2"],
+    "fedavg": ["algorithm=fedavg"],
+    "fedgm": ["clients.per_round=3"],
     "multistage": ["schedule=multistage", "schedule.etas=[2.0,1.0]"],
-    "fedadam": ["algorithm=fedadam", "rounds=2"],
+    "fedadam": ["algorithm=fedadam"],
     "scaffold": ["client=scaffold"],
-    "batchnorm": ["model.norm=batch", "data.min_samples=2", "rounds=2"],
+    "batchnorm": ["model.norm=batch", "data.min_samples=2"],
 }
+TWO = ["rounds=2", "clients.per_round=2"]
 
 
 def simulated(tmp_path, *words):
     return fedgm.run([*WORDS, *words, f"output_dir={tmp_path / 'simulated'}", "trainer.workers=1"]).folder
 
 
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory):
+    """A SuperLink and five SuperNodes, with TLS and a registered key each."""
+    with loopback(tmp_path_factory.mktemp("nodes"), nodes=5, tls=True) as deployment:
+        deployment.start()
+        yield deployment
+
+
 @pytest.mark.parametrize("words", EQUAL.values(), ids=EQUAL)
-def test_it_ends_with_the_bytes_of_the_simulation(words, tmp_path):
+def test_it_ends_with_the_bytes_of_the_simulation(words, nodes, tmp_path):
+    words = [*TWO, *words]
+    every = shlex.join([*WORDS, *words, f"output_dir={tmp_path / 'deployed'}"])
+    said = []
+    code = nodes.run({"words": every, "log": str(tmp_path / "log")}, said.append)
+    assert code == 0, (said, nodes.log("run").read_text())
+    (folder,) = (tmp_path / "deployed").glob("*/*/seed=0")
+    assert model(folder) == model(simulated(tmp_path, *words))
+    assert any("finished" in line for line in said)
+
+
+def test_the_command_is_a_run_like_any_other(tmp_path):
+    words = ["rounds=1", "clients.per_round=1"]
     deployment = Deployment(tmp_path / "deployed", *words)
     assert deployment.wait() == 0, deployment.text()
     assert model(deployment.folder()) == model(simulated(tmp_path, *words))
-    assert "finished" in deployment.log.read_text()
     listed = subprocess.run(
         [*FEDGM, "list", str(deployment.output)], capture_output=True, text=True, check=True
     )
@@ -49,7 +70,7 @@ def test_it_ends_with_the_bytes_of_the_simulation(words, tmp_path):
 
 @pytest.mark.parametrize("victim", ["flwr-serverapp", "flower-superlink"])
 def test_after_a_kill_the_same_command_continues_to_the_same_bytes(victim, tmp_path):
-    words = ["client=scaffold"]
+    words = ["client=scaffold", "clients.per_round=2"]
     deployment = Deployment(tmp_path / "deployed", *words)
     until(lambda: deployment.rows() >= 1 or deployment.process.poll() is not None, deployment)
     deployment.kill(victim)
@@ -62,7 +83,7 @@ def test_after_a_kill_the_same_command_continues_to_the_same_bytes(victim, tmp_p
 
 
 def test_a_killed_node_comes_back_and_nothing_changes(tmp_path):
-    words = ["client=scaffold", "clients.per_round=5"]
+    words = ["client=scaffold", "clients.per_round=5", "rounds=2"]
     deployment = Deployment(tmp_path / "deployed", *words)
     until(lambda: deployment.rows() >= 1 or deployment.process.poll() is not None, deployment)
     deployment.kill("partition-id=2")
@@ -77,15 +98,6 @@ def test_nothing_is_left_running(how, tmp_path):
     os.kill(deployment.process.pid, how)
     assert deployment.wait() == (130 if how == signal.SIGINT else -9)
     assert deployment.pids() == []
-
-
-def test_tls_and_keys(tmp_path):
-    deployment = Deployment(tmp_path / "deployed", "rounds=1", options=("--tls",))
-    assert deployment.wait() == 0, deployment.text()
-    assert model(deployment.folder()) == model(simulated(tmp_path, "rounds=1"))
-    (home,) = (tmp_path / "deployed" / ".deploy").iterdir()
-    assert all(path.stat().st_mode & 0o077 == 0 for path in (home / "keys").iterdir() if not path.suffix)
-    assert "register" in "".join(path.name for path in home.iterdir())
 
 
 @pytest.fixture
