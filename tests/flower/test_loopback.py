@@ -21,13 +21,13 @@ pytestmark = pytest.mark.deploy
 
 EQUAL = {
     "fedavg": ["algorithm=fedavg"],
-    "fedgm": ["clients.per_round=3"],
+    "fedgm": [],
     "multistage": ["schedule=multistage", "schedule.etas=[2.0,1.0]"],
     "fedadam": ["algorithm=fedadam"],
     "scaffold": ["client=scaffold"],
     "batchnorm": ["model.norm=batch", "data.min_samples=2"],
 }
-TWO = ["rounds=2", "clients.per_round=2"]
+TWO = ["rounds=2", "clients.count=3", "clients.per_round=2"]
 
 
 def simulated(tmp_path, *words):
@@ -36,8 +36,8 @@ def simulated(tmp_path, *words):
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory):
-    """A SuperLink and five SuperNodes, with TLS and a registered key each."""
-    with loopback(tmp_path_factory.mktemp("nodes"), nodes=5, tls=True) as deployment:
+    """A SuperLink and three SuperNodes, with TLS and a registered key each."""
+    with loopback(tmp_path_factory.mktemp("nodes"), nodes=3, tls=True) as deployment:
         deployment.start()
         yield deployment
 
