@@ -198,9 +198,12 @@ class Recorded(CohortTrainer):
         return update
 
     def named(self, snapshot):
+        held = self.weights.read()
         self.weights.write(snapshot)
-        net = self.trainer.lightning_module.net
-        return {name: tensor.clone() for name, tensor in net.state_dict().items()}
+        state = self.trainer.lightning_module.net.state_dict()
+        named = {name: tensor.clone() for name, tensor in state.items()}
+        self.weights.write(held)
+        return named
 
 
 LOOPS = {
