@@ -38,7 +38,7 @@ def test_a_worker_killed_before_the_others_meet_it_is_not_waited_for(commands, t
     command.until(lambda: any(tmp_path.glob("out/*/*/seed=*/summary.json")))  # git has been asked by then
     command.until(command.children, step=0)
     os.kill(min(command.children()), signal.SIGKILL)
-    assert command.wait(40) == 1, command.text
+    assert command.wait() == 1, command.text
     assert "error: worker 1 was killed (out of memory?); the same command continues\n" in command.text
     assert "Traceback" not in command.text
     assert commands.run(tmp_path / "out", *RUN, "rounds=3").code == 0
