@@ -50,10 +50,10 @@ def built_optimizer(config: RunConfig) -> Optimizer:
         return build(node, key, kind=Optimizer, params=[weight])
     except RefusedError:
         raise
-    except (TypeError, ValueError) as error:  # its own checks: a momentum below 0, two options that clash
+    except Exception as error:  # its own checks: a momentum below 0, two options that clash
         values = ", ".join(f"{option}={value}" for option, value in node.items() if option != "_target_")
-        hint = f"other values of {key}, or local.optimizer=sgd"
-        raise ClashError(key, values, str(error).splitlines()[0], hint) from None
+        reason = f"{node['_target_']} cannot be built from this ({error})"
+        raise ClashError(key, values, reason, f"other values of {key}, or local.optimizer=sgd") from None
 
 
 def _require_local(config: RunConfig, client: ClientRule) -> None:
