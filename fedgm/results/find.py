@@ -12,7 +12,7 @@ from fedgm.errors import FedGMError, RefusedError
 from fedgm.lock import is_alive
 from fedgm.plain import message
 from fedgm.results import archive, shape, summary
-from fedgm.results.rows import Row
+from fedgm.results.rows import Row, is_evaluation
 from fedgm.results.rows import read as read_rows
 from fedgm.results.run import Run, Status, once
 
@@ -53,7 +53,7 @@ def evaluations(rows: list[Row]) -> list[Row]:
     for row in rows:
         steps += int(row.get("cohort/steps") or 0)
         sent += int(row.get("bytes/up") or 0)
-        if any(key.startswith("test/") and value is not None for key, value in row.items()):
+        if is_evaluation(row):
             kept = {k: v for k, v in row.items() if not k.startswith("time/") and k != "samples_per_s"}
             measured.append({**kept, "total/steps": steps, "total/bytes": sent})
     return measured
