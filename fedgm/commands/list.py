@@ -22,6 +22,6 @@ def command(folder: str, conditions: tuple[str, ...], key: str, prune: bool) -> 
     from fedgm.screen import Screen
 
     runs = order(matching(find([folder], index=True), conditions), key)
-    Screen().print(table.of_runs(runs))
+    Screen().say(table.of_runs(runs))
     if prune:
         table.prune(runs)

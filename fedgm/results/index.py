@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from fedgm.files import make_folder, user_cache, write_atomically
-from fedgm.results.columns import Rows
 from fedgm.results.curve import LAST
 from fedgm.results.run import Run
 from fedgm.results.summary import Status
@@ -30,9 +29,12 @@ class Index:
         self._path = _path(place) if place is not None else None  # None: nothing is kept
         self._stored: dict[str, list[Any]] = _read(self._path) if self._path else {}
         self._kept: dict[str, list[Any]] = {}
-        program, self._shared = self._stored.pop("", ["", {}])
-        if program != (_program() if self._path else ""):
-            self._stored, self._shared = {}, {}
+        self._shared: dict[str, Any] = {}  # the configuration that the others are compared with
+        program, shared = self._stored.pop("", ["", {}])
+        if self._path and program == _program():
+            self._shared = shared
+        else:
+            self._stored = {}
         self._is_new = False
 
     def __enter__(self) -> "Index":
@@ -64,14 +66,12 @@ class Index:
             del config[key]
         self._kept[str(folder)] = entry
         facts = {**facts, "status": Status(facts["status"])}
-        return Run(facts, config, Rows(evaluations), folder, is_sealed=is_sealed, mark=mark)
+        return Run(facts, config, evaluations, folder, is_sealed=is_sealed, mark=mark)
 
     def _put(self, folder: Path, stamp: Stamp, run: Run) -> None:
-        self._shared = self._shared or run.config
-        differs = {
-            k: v for k, v in run.config.items() if k not in self._shared or not _same(self._shared[k], v)
-        }
-        missing = [key for key in self._shared if key not in run.config]
+        shared = self._shared = self._shared if self._kept or self._stored else run.config
+        differs = {k: v for k, v in run.config.items() if k not in shared or not _same(shared[k], v)}
+        missing = [key for key in shared if key not in run.config]
         last = list(run.evaluations[-LAST:])
         self._kept[str(folder)] = [stamp, run.facts, differs, missing, last, run.is_sealed, run.key[0]]
         self._is_new = True
