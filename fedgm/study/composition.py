@@ -57,7 +57,7 @@ class Composition:
         groups = _groups(values)
         if groups not in self._free:
             self._free[groups] = _free(self.config(number, values), values)
-        free = {key for key in self._free[groups] if "${" not in str(values[key])}
+        free = [key for key in values if key in self._free[groups] and "${" not in str(values[key])]
         bound = {key: value for key, value in values.items() if key not in free}
         mark = repr((groups, bound))
         if mark not in self._bases:
