@@ -99,3 +99,14 @@ def test_a_full_disk_behind_the_output_is_named_and_not_the_run_folder(commands,
     again = commands.run(tmp_path / "o", *ONE)
     assert again.code == 0, again.text
     assert result(again.output_dir) == calm
+
+
+@pytest.mark.parametrize(
+    "words", [["-m", "fedgm", "--help"], ["run.py", "--help"], ["-m", "fedgm", "list", "conf"]]
+)
+def test_other_commands_say_the_same(words):
+    shell = f"{sys.executable} {' '.join(words)} > /dev/full"
+    ended = subprocess.run(shell, shell=True, cwd=ROOT, text=True, capture_output=True, check=False)
+    assert ended.returncode in (1, 2)
+    assert "Traceback" not in ended.stderr
+    assert "standard output cannot be written" in ended.stderr or "contains no run" in ended.stderr

@@ -23,8 +23,8 @@ from fedgm.study import compare
 from fedgm.study.runner import reason
 from tests.dashboard.dashboard_runs import write_run
 from tests.results.test_runs import TINY
-from tests.study.stored_runs import store
 from tests.study.planned_sweep import plan as planned
+from tests.study.stored_runs import store
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4=\x07"  # OSC 52: a terminal would put it on the clipboard
 HOSTILE = f"[/b] [bold]{CLIPBOARD} \x9b2J \u202eabc \ud800 :skull: $\\frac{{ \r\n\t\x08"
