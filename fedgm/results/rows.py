@@ -3,34 +3,35 @@
 import json
 import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from fedgm import intake
 from fedgm.results.curve import last10
 from fedgm.tasks.metric import Row, Scoreboard
 
 
 def read(path: Path) -> list[Row]:
     """Rows of rounds 1, 2, 3 ... as far as they are whole: up to a cut, garbled, missing or double line."""
+    return list(stream(path))
+
+
+def stream(path: Path) -> Iterator[Row]:
+    """The same one by one, in the memory of a row."""
     try:
-        lines = path.read_bytes().splitlines() if path.is_file() else []  # a pipe would never end
-    except OSError:
-        return []
-    rows: list[Row] = []
-    for number, line in enumerate(lines, start=1):
-        try:
+        for number, line in enumerate(intake.lines(path, sys.maxsize), start=1):
             row = json.loads(line)
-        except (ValueError, RecursionError):
-            break
-        if not _is_row(row, number):
-            break
-        rows.append(row)
-    return rows
+            if not _is_row(row, number):
+                return
+            yield row
+    except (OSError, ValueError, RecursionError):
+        return
 
 
 def has_more(path: Path, rows: list[Row]) -> bool:
     """Whether something follows the rows that could be read."""
-    return len(path.read_bytes().splitlines()) > len(rows)
+    return sum(1 for _ in intake.lines(path, sys.maxsize)) > len(rows)
 
 
 def _is_row(row: Any, number: int) -> bool:

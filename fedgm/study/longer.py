@@ -110,7 +110,7 @@ def _part(cfg: DictConfig, whole: Run, hash: str) -> Run | None:
         "seconds": round(float(whole.facts.get("seconds") or 0.0) * min(1.0, rounds / max(1, done)), 1),
     }
     config = whole.config | {key: cfg[key] for key in (*MAY_DIFFER, "paper_rounds")}
-    return replace(whole, facts=facts, config=config, evaluations=rows, folder=None)
+    return replace(whole, facts=facts, config=config, evaluations=rows, folder=None, mark=None)
 
 
 def _clients(cfg: DictConfig, rows: Sequence[Row]) -> float:
