@@ -68,7 +68,7 @@ class Listing:
                 shown[widest] = part
                 columns = zip(self.head, shown, widths, strict=True)
                 yield (
-                    "  ".join(_padded(*column, name in self.right) for name, *column in columns),
+                    "  ".join(_padded(text, width, name in self.right) for name, text, width in columns),
                     (None if number else Style(bold=True)),
                 )
 

@@ -96,7 +96,7 @@ def _rule(rule: ServerRule | Engine | None, rates: dict[str, float | None]) -> S
         missing = [name for name in rates if name not in given]
         hint = "FedGM(eta=1, beta=0.9, nu=0.9)"
         require(not missing, "FedGM", given or "()", f"a rule, or eta, beta and nu ({missing} missing)", hint)
-        return GeneralMomentum(**given)
+        return GeneralMomentum(given["eta"], given["beta"], given["nu"])
     require(not given, "rule", rule, f"a rule alone: it has its own {', '.join(given)}", "FedGM(rule)")
     if isinstance(rule, Momentum):
         rates_of = ", ".join(f"{name}={value:g}" for name, value in rule._asdict().items())
