@@ -10,10 +10,11 @@ from fedgm.errors import FedGMError, RefusedError
 from fedgm.flower.post import Answer, Terms
 from fedgm.flower.server import serve
 from tests.flower.memory_post import WORDS, Killed, MemoryPost
-from tests.flower.test_remote_runs import model, nan
+from tests.flower.test_remote_runs import model, nan, rows
 
 LIVE = ["participation=live", "clients.count=4", "clients.per_round=2", "rounds=8", "eval.every=8"]
 QUICK = Terms(wait=0.5, poll=0.0)
+pytestmark = pytest.mark.filterwarnings("ignore:client .: ")
 
 
 def served(post, tmp_path, *words, terms=QUICK):
@@ -22,7 +23,7 @@ def served(post, tmp_path, *words, terms=QUICK):
 
 def memory(tmp_path, *words):
     post = MemoryPost([*WORDS, *LIVE, *words], tmp_path / "nodes", clients=4)
-    post.slow = {0: 1, 1: 2, 2: 3, 3: 20}  # one is ten times slower
+    post.slow = {0: 1, 1: 2, 2: 3, 3: 8}  # one is much slower
     return post
 
 
@@ -80,7 +81,7 @@ def test_work_that_got_lost_leaves_no_trace_in_what_a_client_keeps(tmp_path):
     assert model(replayed(folder, tmp_path, "client=scaffold")) == model(folder)
 
 
-@pytest.mark.parametrize("look", [4, 9, 14])
+@pytest.mark.parametrize("look", [4, 9])
 def test_a_killed_server_loses_and_doubles_nothing(look, tmp_path):
     post = memory(tmp_path)
     post.kill_at = look
@@ -98,7 +99,7 @@ def test_a_killed_server_loses_and_doubles_nothing(look, tmp_path):
 
 def test_a_damaged_arrival_is_named_and_the_run_goes_on(tmp_path):
     post = memory(tmp_path)
-    post.kill_at = 9
+    post.kill_at = 7
     with pytest.raises(Killed):
         served(post, tmp_path)
     (folder,) = (tmp_path / "served").glob("*/*/seed=0")
@@ -130,9 +131,9 @@ def test_a_node_that_keeps_failing_is_left_out_and_too_few_end_the_run(tmp_path)
 
 
 def test_old_updates_are_discarded(tmp_path):
-    post = memory(tmp_path)
-    post.slow[3] = 40
+    post = memory(tmp_path, "participation.max_staleness=1")
     folder = served(post, tmp_path, "participation.max_staleness=1").folder
+    assert sum(row["cohort/stale"] for row in rows(folder)) > 0
     assert max(task[1] for row in arrivals(folder) for task in row["tasks"]) <= 1
 
 

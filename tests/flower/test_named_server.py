@@ -224,6 +224,6 @@ def test_it_is_the_loop_byte_for_byte(words, tmp_path):
         arrays = server.step(arrays, dict(reversed(came.items())))
     stored = load_file(folder / "model.safetensors")
     assert server.done == 5
-    assert stored.keys() == arrays.keys()
+    assert stored.keys() == {f"net.{name}" for name in arrays}
     for name, tensor in arrays.items():
-        assert torch.equal(tensor, stored[name]), name
+        assert torch.equal(tensor, stored[f"net.{name}"]), name
