@@ -16,7 +16,7 @@ from fedgm.plain import message
 from fedgm.results import archive, shape, summary
 from fedgm.results.columns import Rows
 from fedgm.results.index import Index, Stamp
-from fedgm.results.rows import stream
+from fedgm.results.rows import is_evaluation, stream
 from fedgm.results.run import Run, Status, once
 
 NOT_STORED = ("output_dir", "rerun", "stop_after", "track", "best", "winners", "figure", "checkpoint")
@@ -57,7 +57,7 @@ def _rows(path: Path, all_rows: bool) -> tuple[Rows, Rows, int]:
         sent += int(row.get("bytes/up") or 0)
         if all_rows:
             every.append(row)
-        if any(key.startswith("test/") and value is not None for key, value in row.items()):
+        if is_evaluation(row):
             kept = {k: v for k, v in row.items() if not k.startswith("time/") and k != "samples_per_s"}
             measured.append({**kept, "total/steps": steps, "total/bytes": sent})
     return measured, every, count

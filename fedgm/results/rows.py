@@ -52,9 +52,9 @@ def dump(row: Row) -> str:
     return json.dumps(clean) + "\n"
 
 
-def evaluations(rows: list[Row], headline: str) -> list[Row]:
-    """The rows of rounds in which the global model was measured, told by the column that judges a run."""
-    return [row for row in rows if row.get(headline) is not None]
+def is_evaluation(row: Row) -> bool:
+    """Whether the global model was measured on the test set in this round."""
+    return any(value is not None and key.startswith("test/") for key, value in row.items())
 
 
 def summarise(rows: list[Row], board: Scoreboard) -> dict[str, Any]:
@@ -62,13 +62,13 @@ def summarise(rows: list[Row], board: Scoreboard) -> dict[str, Any]:
 
     A damaged row may lack a column: None, which no checksum takes for the row that was written.
     """
-    measured = evaluations(rows, board.headline)
+    measured = list(filter(is_evaluation, rows))
     seconds = sum((row.get("time/round") or 0) + (row.get("time/eval") or 0) for row in rows)
     summary: dict[str, Any] = {"rounds_done": len(rows), "seconds": round(seconds, 3)}
     if not measured:
         return {**summary, "final": None, "best": None, "last10": None}
     sign = 1 if board.judge.better == "higher" else -1
-    best = max(measured, key=lambda row: sign * (row[board.headline] or 0.0))
+    best = max(measured, key=lambda row: sign * (row.get(board.headline) or 0.0))
     return {
         **summary,
         "final": {"round": measured[-1]["round"], **{k: measured[-1].get(k) for k in board.columns}},
