@@ -52,7 +52,7 @@ class Listing:
         widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
         widest = widths.index(max(widths))
         spare = options.max_width - sum(widths) - 2 * (len(widths) - 1)
-        widths[widest] = max(widths[widest] + min(spare, 0), 20)
+        widths[widest] = max(widths[widest] + min(spare, 0), min(widths[widest], 20))
         for text, style in ((self.title, Style(italic=True)), *self._body(table, widths, widest)):
             yield Segment(text.rstrip() + "\n", style)
         if self.caption:
@@ -67,10 +67,8 @@ class Listing:
                 shown = ["" if place else cell for cell in cells]
                 shown[widest] = part
                 columns = zip(self.head, shown, widths, strict=True)
-                yield (
-                    "  ".join(_padded(text, width, name in self.right) for name, text, width in columns),
-                    (None if number else Style(bold=True)),
-                )
+                text = "  ".join(_padded(cell, width, name in self.right) for name, cell, width in columns)
+                yield text, None if number else Style(bold=True)
 
 
 def _padded(text: str, width: int, right: bool) -> str:

@@ -75,10 +75,10 @@ def main() -> None:
     try:
         config.require_working_folder()
         require_options(sys.argv[1:])
+        sys.argv[1:] = config.with_plain_paths(sys.argv[1:])
     except RefusedError as error:
         print(f"error: {message(error)}", file=sys.stderr)
         raise SystemExit(error.exit_code) from None
-    sys.argv[1:] = config.with_plain_paths(sys.argv[1:])
     config.register()
     before = os.environ.get(FULL)
     os.environ[FULL] = "1"  # Hydra raises instead of printing

@@ -33,6 +33,8 @@ RANGES = {
     "local.momentum=-0.1": ("0 <= momentum < 1", "local.momentum=0.9"),
     "local.weight_decay=1e300": ("at most 3.4e+38", "local.weight_decay=0.0001"),
     "local.lr=1e39": ("at most 3.4e+38", "local.lr=0.01"),
+    f"local.optimizers.sgd.lr={10**39}": ("at most 3.4e+38", "local.optimizers.sgd.lr=0.01"),
+    "local.optimizers.sgd.weight_decay=1e300": ("at most 3.4e+38", "local.optimizers.sgd.weight_decay=0.01"),
     "local.optimizers.sgd.momentum=1e300": ("at most 3.4e+38", "local.optimizers.sgd.momentum=0.01"),
     "local.weight_decay=-0.1": ("a number of at least 0", "local.weight_decay=0.0001"),
     "local.clip=0": ("a positive number", "local.clip=10"),
