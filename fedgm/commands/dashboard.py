@@ -79,7 +79,8 @@ def _write(collector: "Collector", title: str, out: Path, show: bool, trust: "Tr
     write_atomically(out, text)
     click.echo(f"{out}: {len(collection.runs)} runs, {len(text) / 1e6:.1f} MB")
     if collection.left_out:
-        click.echo(f"left out: {len(collection.left_out)} (the page says what)")
+        count = sum(map(len, collection.left_out.values()))
+        click.echo(f"left out: {count} (the page says what)")
     if show:
         click.launch(out.resolve().as_uri())
 
