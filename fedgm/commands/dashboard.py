@@ -48,10 +48,11 @@ def command(
     from fedgm.config.trust import trusted_words
     from fedgm.dashboard.collect import Collector
     from fedgm.errors import RefusedError
+    from fedgm.results.find import located
 
     trust = trusted_words(map(str, paths))
     paths = tuple(path for path in paths if not str(path).startswith("trust="))
-    places = list(paths) or [Path("outputs")]
+    places = [located(path) for path in paths] or [Path("outputs")]
     for place in places:
         if not place.exists():
             raise RefusedError(f"{place}: no such folder or file. Try fedgm dashboard outputs")

@@ -12,7 +12,7 @@ from fedgm.config.identity import IMPLIED, counted
 from fedgm.dashboard import columns
 from fedgm.dashboard.collect import Collection, is_plain
 from fedgm.dashboard.problems import choosers, problems
-from fedgm.results.labels import NAMES
+from fedgm.results.labels import NAMES, PLAIN
 from fedgm.results.rows import Row
 from fedgm.results.run import Key, Run
 
@@ -72,6 +72,7 @@ def build(
         "names": {
             name: NAMES[name] for name in sorted({str(run["algorithm"]) for run in runs}) if name in NAMES
         },
+        "plain": PLAIN,
         "metrics": _metrics(collection.runs),
         "runs": runs,
         "notes": _first(notes),

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from fedgm.config.identity import NOT_IDENTITY, number
+from fedgm.config.identity import counted, number
 from fedgm.plain import plain
 from fedgm.results.run import Run
 
@@ -20,6 +20,7 @@ NAMES = {
 # Always said of the server rule, where it has them: what the paper's figures differ in.
 RATES = ("algorithm.eta", "algorithm.beta", "algorithm.nu")
 PLAIN = {"schedule.name": "constant", "participation.name": "ideal", "client.name": "plain"}
+METHOD = ("algorithm.", "schedule.")
 WORD, WHOLE = 60, 400  # characters of a value, and of a label
 QUIET = ("_target_", "version", "channels_last")
 
@@ -31,17 +32,28 @@ def algorithm(run: Run) -> str:
 
 
 def differing(runs: Sequence[Run]) -> list[str]:
-    """Keys that tell the runs apart: not seeds, nor what follows them, nor what cannot change a result."""
-    keys = list(dict.fromkeys(key for run in runs for key in run.config))
-    values = {key: {_text(run.config.get(key), sys.maxsize) for run in runs} for key in keys if _counts(key)}
-    return [key for key in values if len(values[key]) > 1]
+    """Keys that tell the runs apart: not seeds, nor what cannot change a result, nor what was implied."""
+    configs = [counted(run.config, run.seed, run.facts) for run in runs]
+    keys = list(dict.fromkeys(key for config in configs for key in config))
+    values = {key: {_text(config.get(key), sys.maxsize) for config in configs} for key in keys}
+    return [key for key in values if len(values[key]) > 1 and _may_be_said(key)]
 
 
-def _counts(key: str) -> bool:
-    """Whether a key may stand in a label."""
-    parts = key.split(".")
-    left_out = any(key == name or key.startswith(f"{name}.") for name in NOT_IDENTITY)
-    return not left_out and parts[-1] not in (*QUIET, "seed") and key != "algorithm.name"
+def telling(runs: Sequence[Run]) -> list[str]:
+    """Of the keys in which runs differ all of rule and schedule, and of the others those that part settings."""
+    kept: list[str] = []
+    for key in sorted(differing(runs), key=lambda key: not key.startswith(METHOD)):
+        if key.startswith(METHOD) or _settings(runs, [*kept, key]) > _settings(runs, kept):
+            kept.append(key)
+    return kept
+
+
+def _settings(runs: Sequence[Run], keys: Sequence[str]) -> int:
+    return len({tuple(_text(run.config.get(key), sys.maxsize) for key in keys) for run in runs})
+
+
+def _may_be_said(key: str) -> bool:
+    return key.rpartition(".")[2] not in (*QUIET, "seed") and key not in ("algorithm.name", "contents")
 
 
 def label(run: Run, keys: Sequence[str]) -> str:

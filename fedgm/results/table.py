@@ -32,24 +32,35 @@ def of_runs(runs: "Sequence[Run]") -> "Table":
     sizes = {run.key: size(run.folder) for run in runs}
     whole = f"{len(runs)} runs" + (f", {_bytes(sum(sizes.values()))}" if any(sizes.values()) else "")
     made = Table(header_style="bold", title=whole)
-    head = ("experiment", "run", "seed", "status", "round", *(("last 10", "final") if metric else ()), "size")
-    for name in head:
-        made.add_column(
-            name, justify="right" if name in ("seed", "round", "last 10", "final", "size") else "left"
-        )
-    keys = list(dict.fromkeys([*labels.RATES, *labels.differing(runs)]))
+    head = ["experiment", "run", "seed", "status", "round", *(("last 10", "final") if metric else ())]
+    for name in [*head, *(["size"] if any(sizes.values()) else [])]:
+        text = name in ("experiment", "run", "status")
+        made.add_column(name, justify="left" if text else "right", overflow="fold", no_wrap=not text)
+    families: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        families.setdefault(_family(run), []).append(run)
+    keys = {
+        family: list(dict.fromkeys([*labels.RATES, *labels.telling(some)]))
+        for family, some in families.items()
+    }
     for run in runs:
         facts = run.facts
         scores = (
             (shown(run, metric, run.score(metric)), shown(run, metric, run.final(metric))) if metric else ()
         )
         rounds = f"{facts['rounds_done']}/{facts['rounds']}"
-        name, words = plain(facts["name"], 60), labels.label(run, keys)
-        made.add_row(name, words, str(facts["seed"]), _status(run), rounds, *scores, _bytes(sizes[run.key]))
+        name, words = plain(facts["name"], 60), labels.label(run, keys[_family(run)])
+        size_of = [_bytes(sizes[run.key])] if any(sizes.values()) else []
+        made.add_row(name, words, str(facts["seed"]), _status(run), rounds, *scores, *size_of)
     notes = [f"{plain(metric)}: mean of the last 10 evaluations, and the last"] if metric else []
     notes += [f"{UNSEALED} {OLDER}"] if not all(run.is_sealed for run in runs) else []
     made.caption = "; ".join(notes) or None
     return made
+
+
+def _family(run: "Run") -> tuple[str, str]:
+    """Runs that are told apart by what differs among them: an experiment's, with one algorithm."""
+    return str(run.facts["name"]), str(run.facts.get("algorithm"))
 
 
 def _status(run: "Run") -> str:

@@ -5,9 +5,11 @@ const ABSENT = undefined;
 let runs = [];
 let problems = []; // {id, label}
 let shared = {};
+let plain = {}; // choices that go without saying, by key
 
 function load(payload) {
   shared = payload.config;
+  plain = payload.plain;
   algorithmNames = payload.names;
   problems = payload.problems;
   described = new Map(Object.entries(payload.metrics));

@@ -24,7 +24,7 @@ function automaticLabels(some) {
 // Where eta changes in stages, its values stand instead of the first one.
 function words(run, keys) {
   const staged = run.etas.length > 0;
-  const left = keys.filter((key) => valueOf(run, key) !== ABSENT && !(staged && ['algorithm.eta', 'schedule.etas', 'schedule.name'].includes(key)));
+  const left = keys.filter((key) => valueOf(run, key) !== ABSENT && plain[key] !== valueOf(run, key) && !(staged && ['algorithm.eta', 'schedule.etas', 'schedule.name'].includes(key)));
   const texts = left.map((key) => (/(^|\.)name$/.test(key) ? shown(valueOf(run, key)) : `${keyLabel(key, keys)} ${shown(valueOf(run, key))}`));
   return staged ? [`${run.schedule}, η ${run.etas.map((eta) => number(eta)).join(' → ')}`, ...texts] : texts;
 }

@@ -64,20 +64,22 @@ function heatPanel(view, groups, {x, y, z, value}, range) {
   const rows = up.map((row) => el('tr', {}, el('th', {scope: 'row'}, row === ABSENT ? '' : name(y, row)),
     across.map((col) => heatCell(cell(row, col), range))));
   const texts = across.map((col) => (col === ABSENT ? '' : name(x, col)));
-  const {size, every} = heatSize(up.map((row) => (row === ABSENT ? '' : name(y, row))), texts);
-  const foot = el('tr', {}, el('th', {}), texts.map((text, i) => el('th', {scope: 'col', title: text}, i % every ? '' : text)));
+  const {size, every, room} = heatSize(up.map((row) => (row === ABSENT ? '' : name(y, row))), texts);
+  const named = texts.map((text, i) => [text, Math.min(every, texts.length - i)]).filter((_, i) => i % every === 0);
+  const foot = el('tr', {}, el('th', {}), named.map(([text, span]) => el('th', {scope: 'col', colspan: span}, span === every ? text : '')));
+  const widths = size === 'bare' ? el('colgroup', {}, el('col'), texts.map(() => el('col', {style: {width: `${room - 1}px`}}))) : null;
   const title = value === ABSENT ? '' : z === 'algorithm' ? algorithmName(value) : `${keyLabel(z, view.keys)} ${shown(value)}`;
   return el('figure', {class: `heat ${size}`}, el('figcaption', {}, title || ' '),
-    el('table', {}, el('tbody', {}, rows, foot)),
+    el('table', {}, widths, el('tbody', {}, rows, foot)),
     el('div', {class: 'axis'}, `${x === NONE ? '' : `→ ${keyLabel(x, view.keys)}`}   ${y === NONE ? '' : `↑ ${keyLabel(y, view.keys)}`}`));
 }
 
-// Many columns on a narrow page: smaller numbers, then colours alone; a name under every so many columns.
+// Many columns on a narrow page: smaller numbers, then colours alone, with a name under every few of them.
 function heatSize(rowNames, columnNames) {
   const wide = (texts) => Math.max(0, ...texts.map((text) => String(text).length)) * 7.5;
   const room = (byId('heat').clientWidth - Math.min(120, wide(rowNames)) - 24) / columnNames.length;
-  if (room >= 27) return {size: room >= 48 ? '' : 'tight', every: 1};
-  return {size: 'bare', every: Math.ceil((wide(columnNames) + 4) / room)};
+  if (room >= 27) return {size: room >= 48 ? '' : 'tight', every: 1, room};
+  return {size: 'bare', every: Math.ceil((wide(columnNames) + 4) / room), room};
 }
 
 function same(a, b) { return a === b || JSON.stringify(a) === JSON.stringify(b); }
