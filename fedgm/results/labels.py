@@ -95,7 +95,7 @@ def _text(value: Any, most: int = WORD) -> str:
 def labels(groups: Sequence[Sequence[Run]]) -> list[str]:
     """A name for each line (its runs differ in the seed alone); equal names get the start of the hash."""
     firsts = [group[0] for group in groups]
-    keys = differing(firsts)
+    keys = telling(firsts)
     named = [label(run, keys) for run in firsts]
     return [
         name if named.count(name) == 1 else f"{name} [{run.key[0][:6]}]"
