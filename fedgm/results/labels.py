@@ -40,7 +40,7 @@ def differing(runs: Sequence[Run]) -> list[str]:
 
 
 def telling(runs: Sequence[Run]) -> list[str]:
-    """Of the keys in which runs differ all of rule and schedule, and of the others those that part settings."""
+    """Of the keys in which runs differ all of the method, and of the others those that part settings."""
     kept: list[str] = []
     for key in sorted(differing(runs), key=lambda key: not key.startswith(METHOD)):
         if key.startswith(METHOD) or _settings(runs, [*kept, key]) > _settings(runs, kept):
