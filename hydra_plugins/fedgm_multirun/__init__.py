@@ -58,6 +58,7 @@ class TolerantSweeper(BasicSweeper):
             [combinations] = BasicSweeper.split_arguments([*fixed, *overrides], None)
             jobs += [job for job in combinations if job not in jobs]
         self._require_working(jobs)
+        ready()  # it has imported what jobs need: Ctrl-C is theirs from now on
         return list(BasicSweeper.split_overrides_to_chunks(jobs, max_batch_size))
 
     def _lines(self) -> list[str]:
@@ -104,7 +105,6 @@ class TolerantSweeper(BasicSweeper):
 
     def sweep(self, arguments: list[str]) -> Any:
         """Run all legal jobs, then print how each of them ended."""
-        ready()
         returns = super().sweep(arguments)
         jobs = [job for batch in returns for job in batch]
         distinct = _distinct([job.overrides or [] for job in jobs])
