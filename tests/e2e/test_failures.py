@@ -145,7 +145,7 @@ def test_a_gpu_that_is_not_there_is_refused_before_anything_is_said_or_made(comm
     assert command.code == 2, command.text
     assert command.text.startswith("error: trainer=(accelerator=gpu")
     assert len(command.text.splitlines()) == 1
-    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.rglob("seed=*"))
 
 
 def test_a_multirun_of_which_a_job_cannot_work_starts_none(commands, tmp_path):

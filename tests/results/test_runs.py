@@ -295,8 +295,8 @@ def test_runs_are_listed_by_what_tells_them_apart(trained, tmp_path):
     copy(trained, tmp_path, 0, "a", **{"data.alpha": 0.3, "data.min_samples": 2})
     folder = copy(trained, tmp_path, 0, "b", **{"data.alpha": 0.7, "data.min_samples": 3})
     text = (folder / "config.yaml").read_text()
-    assert "  anchor: start\n" in text
-    (folder / "config.yaml").write_text(text.replace("  anchor: start\n", ""))
+    assert "  point: sent\n" in text
+    (folder / "config.yaml").write_text(text.replace("  point: sent\n", ""))
     runs = below(tmp_path)
     assert labels.telling(runs) == ["data.alpha"]
     assert labels.differing(runs) == ["data.alpha", "data.min_samples"]
