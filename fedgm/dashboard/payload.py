@@ -4,7 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from fedgm.config.identity import IMPLIED, counted
 from fedgm.dashboard import columns
 from fedgm.dashboard.collect import Collection, is_plain
 from fedgm.dashboard.problems import choosers, problems
+from fedgm.results.columns import Rows
 from fedgm.results.labels import NAMES, PLAIN
 from fedgm.results.rows import Row
 from fedgm.results.run import Key, Run
@@ -98,7 +99,7 @@ def _metrics(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     return dict(sorted(described.items()))
 
 
-def _run(run: Run, rows: list[Row], everything: bool) -> dict[str, Any]:
+def _run(run: Run, rows: Rows, everything: bool) -> dict[str, Any]:
     facts, names = run.facts, columns.names(rows, everything)
     return {
         **{key: _plain(facts.get(key)) for key in SHOWN_FACTS},
@@ -107,7 +108,7 @@ def _run(run: Run, rows: list[Row], everything: bool) -> dict[str, Any]:
         "ends": _stage_ends(facts.get("stages")),
         "etas": _stage_etas(facts.get("stages")),
         "points": len(rows),
-        "columns": {key: columns.encode([row.get(key) for row in rows]) for key in names},
+        "columns": {key: columns.encode(rows.column(key)) for key in names},
         "scores": {key: _plain(run.score(key)) for key in names},
         "finals": {key: _plain(run.final(key)) for key in names},
         "staleness": _histogram(run.rows or run.evaluations),
@@ -125,35 +126,35 @@ def files(folder: Path | None) -> list[str]:
     return [name for name in FILES if folder is not None and is_plain(folder / name)]
 
 
-def _with_start(run: Run) -> list[Row]:
+def _with_start(run: Run) -> Rows:
     """Evaluations, with the model before the first round where it was measured."""
     initial, evaluations = run.facts.get("initial"), _with_seconds(run)
     if not isinstance(initial, dict) or not evaluations:
         return evaluations
     first = evaluations[0]
     totals = {key: 0 for key in first if key.startswith("total/") or key == "clock/time"}
-    return [{**dict.fromkeys(first), **totals, **initial, "round": 0}, *evaluations]
+    return Rows(chain([{**dict.fromkeys(first), **totals, **initial, "round": 0}], evaluations))
 
 
-def _with_seconds(run: Run) -> list[Row]:
+def _with_seconds(run: Run) -> Rows:
     """Evaluations with the wall time until then, where every row has one."""
     seconds, at = 0.0, dict[Any, float]()
     for row in run.rows:
         if row.get("time/round") is None:
-            return run.evaluations
+            return Rows(run.evaluations)
         seconds += float(row["time/round"] or 0) + float(row.get("time/eval") or 0)
         at[row["round"]] = seconds
-    return [{**row, "total/seconds": at[row["round"]]} for row in run.evaluations] if at else run.evaluations
+    return Rows({**row, "total/seconds": at[row["round"]]} if at else row for row in run.evaluations)
 
 
-def _histogram(rows: list[Row]) -> list[tuple[float, int]]:
+def _histogram(rows: Sequence[Row]) -> list[tuple[float, int]]:
     """How many rounds had which mean staleness; nothing where no model was ever stale."""
     values = [row.get("cohort/staleness") for row in rows]
     counts = Counter(round(float(value), 2) for value in values if value is not None)
     return sorted(counts.items()) if any(value > 0 for value in counts) else []
 
 
-def _seconds(stated: Any, rows: list[Row]) -> float | None:
+def _seconds(stated: Any, rows: Rows) -> float | None:
     """As the summary says; a run under way has only its rows."""
     elapsed = rows[-1].get("total/seconds") if rows else None
     return _plain(stated) or (round(elapsed, 1) if elapsed is not None else None)

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from fedgm.config.identity import counted, number
+from fedgm.config.identity import IMPLIED, NOT_IDENTITY, number
 from fedgm.plain import plain
 from fedgm.results.run import Run
 
@@ -33,27 +33,40 @@ def algorithm(run: Run) -> str:
 
 def differing(runs: Sequence[Run]) -> list[str]:
     """Keys that tell the runs apart: not seeds, nor what cannot change a result, nor what was implied."""
-    configs = [counted(run.config, run.seed, run.facts) for run in runs]
-    keys = list(dict.fromkeys(key for config in configs for key in config))
-    values = {key: {_text(config.get(key), sys.maxsize) for config in configs} for key in keys}
-    return [key for key in values if len(values[key]) > 1 and _may_be_said(key)]
+    keys = list(dict.fromkeys(key for run in runs for key in run.config))
+    return [key for key in keys if _counts(key) and _differs(_values(runs, key))]
+
+
+def _differs(values: list[Any]) -> bool:
+    """Whether they are not all shown alike; the same value is not put into words again."""
+    different = {(type(value), repr(value)): value for value in values}.values()
+    return len({_text(value, sys.maxsize) for value in different}) > 1
+
+
+def _values(runs: Sequence[Run], key: str) -> list[Any]:
+    """A key's values; a run that is older than the key has what was implied before."""
+    return [run.config.get(key, IMPLIED.get(key)) for run in runs]
 
 
 def telling(runs: Sequence[Run]) -> list[str]:
     """Of the keys in which runs differ all of the method, and of the others those that part settings."""
     kept: list[str] = []
+    settings = [0] * len(runs)
     for key in sorted(differing(runs), key=lambda key: not key.startswith(METHOD)):
-        if key.startswith(METHOD) or _settings(runs, [*kept, key]) > _settings(runs, kept):
+        numbers: dict[tuple[int, str], int] = {}
+        pairs = zip(settings, map(repr, _values(runs, key)), strict=True)
+        parted = [numbers.setdefault(pair, len(numbers)) for pair in pairs]
+        if key.startswith(METHOD) or len(numbers) > len(set(settings)):
             kept.append(key)
+            settings = parted
     return kept
 
 
-def _settings(runs: Sequence[Run], keys: Sequence[str]) -> int:
-    return len({tuple(_text(run.config.get(key), sys.maxsize) for key in keys) for run in runs})
-
-
-def _may_be_said(key: str) -> bool:
-    return key.rpartition(".")[2] not in (*QUIET, "seed") and key not in ("algorithm.name", "contents")
+def _counts(key: str) -> bool:
+    """Whether a key may stand in a label."""
+    parts = key.split(".")
+    left_out = any(key == name or key.startswith(f"{name}.") for name in NOT_IDENTITY)
+    return not left_out and parts[-1] not in (*QUIET, "seed") and key != "algorithm.name"
 
 
 def label(run: Run, keys: Sequence[str]) -> str:
