@@ -4,6 +4,7 @@ import json
 import math
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -162,12 +163,12 @@ def test_a_picture_of_another_kind_is_refused(home):
 
 
 def test_a_task_without_accuracy_is_compared_by_its_loss(home):
-    runs = below(home)
-    for run in runs:
-        run.facts.update(metric="test/loss", metrics=[{"name": "loss", "label": "loss"}])
-        for row in run.evaluations:
-            del row["test/acc"], row["train/acc"]
-            row["test/loss"] = 3.0 / (row["round"] or 1)
+    loss = {"metric": "test/loss", "metrics": [{"name": "loss", "label": "loss"}]}
+    runs = []
+    for run in below(home):
+        kept = [{k: v for k, v in row.items() if not k.endswith("/acc")} for row in run.evaluations]
+        measured = [{**row, "test/loss": 3.0 / (row["round"] or 1)} for row in kept]
+        runs.append(replace(run, facts={**run.facts, **loss}, evaluations=measured))
     assert choose.main_metric(runs) == "test/loss"
     grouped = labels.lines(runs)
     rows = compare.rows(grouped, target=1.6)
