@@ -59,6 +59,12 @@ def identity(cfg: DictConfig) -> str:
 
 def identity_of(config: Mapping[str, Any], seed: int, facts: Mapping[str, Any] | None = None) -> str:
     """The hash of a resolved configuration with dotted keys; ``facts`` is what :func:`beside_config` says."""
+    values = counted(config, seed, facts)
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def counted(config: Mapping[str, Any], seed: int, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The values that are hashed, by their keys: two runs of one setting have the same."""
     fixed_seeds = (facts or {}).get("fixed_seeds") or ()
     values: dict[str, Any] = {}
     for key, value in config.items():
@@ -72,7 +78,7 @@ def identity_of(config: Mapping[str, Any], seed: int, facts: Mapping[str, Any] |
             del values[key]
     if contents := (facts or {}).get("contents"):
         values["contents"] = contents
-    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
+    return values
 
 
 def identity_of_stored(config: Mapping[str, Any], facts: Mapping[str, Any]) -> str:

@@ -30,7 +30,14 @@ from fedgm.running.model import storable
 from fedgm.running.parts import Parts
 from fedgm.running.progress import RoundProgress
 from fedgm.running.roundlog import RoundLog
-from fedgm.running.trainer import PauseAfter, build_module, build_trainer, fit, worker_count
+from fedgm.running.trainer import (
+    PauseAfter,
+    build_module,
+    build_trainer,
+    fit,
+    require_trainer,
+    worker_count,
+)
 from fedgm.running.wandb_run import in_sweep_agent, resolve_mode
 from fedgm.screen import Screen
 from fedgm.seals import name_of
@@ -96,6 +103,8 @@ class OneRun:
     def _lead(self) -> RunResult:
         """Find out whether there is something to do, and do it."""
         config, folder = self.config, self.folder
+        if summary.complete(folder).get("status") not in summary.DONE:
+            require_trainer(config, worker_count(config, self.alone))
         create(folder, config.checkpoint.sync)
         with locked(folder):
             if config.rerun:
