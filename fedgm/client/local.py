@@ -100,8 +100,8 @@ class Client:
         """The gradient of the step's batch at flat parameters ``x``; layers that draw see the same draws."""
         assert self._again is not None, "asked outside of a step"
         batch, step, draws = self._again
-        with self._aside():
-            self.weights.write(self.weights.read()._replace(x=x))
+        with self._aside() as here:
+            self.weights.write(here._replace(x=x))
             _write_draws(draws)
             return self._gradient(batch, step)
 
@@ -126,13 +126,13 @@ class Client:
         return self.weights.gradient()
 
     @contextmanager
-    def _aside(self) -> Generator[None]:
+    def _aside(self) -> Generator[Snapshot]:
         """On exit weights, buffers, gradients and draws are what they were; nothing is logged meanwhile."""
         here, draws = self.weights.read(), _read_draws(self.trainer.strategy.root_device)
         gradients = [parameter.grad for parameter in self.weights.parameters]
         try:
             with self.hooks.unlogged():
-                yield
+                yield here
         finally:
             self.weights.write(here)
             _write_draws(draws)

@@ -179,8 +179,8 @@ def federation(
     )
     common = common_samples(labels, shared, seed) if shared else None
     own = None if common is None else np.setdiff1d(np.arange(len(labels)), common)
-    given = {"clients": clients, "seed": seed, "min_samples": min_samples}
-    given["labels"] = labels if own is None else labels[own]
+    labels_of = labels if own is None else labels[own]
+    given = {"labels": labels_of, "clients": clients, "seed": seed, "min_samples": min_samples}
     split: ClientSplit = build(part, "data.partition", kind=ClientSplit, **given)
     if own is not None and common is not None:
         split = Sharing(split, own, common)
