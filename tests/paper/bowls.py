@@ -9,6 +9,7 @@ from torch import nn
 import fedgm
 from fedgm.client.rules import Plain
 from fedgm.federated.events import FederatedCallback
+from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
 from fedgm.participation import ClientTask
 from fedgm.server import GeneralMomentum
@@ -97,7 +98,7 @@ class Listens(pl.Callback):
 
 class Fitted(NamedTuple):
     past: list
-    loop: fedgm.federated.loop.FederatedLoop
+    loop: FederatedLoop
 
 
 def fit(
