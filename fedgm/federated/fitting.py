@@ -13,6 +13,7 @@ from fedgm.participation import Participation
 from fedgm.participation.local_work import NEEDS_UNIFORM_MEAN
 from fedgm.server import GeneralMomentum
 from fedgm.server.engine import Engine
+from fedgm.server.rule import Hyper
 from fedgm.upload.message import Plain as WholeDelta
 from fedgm.upload.message import UploadRule
 
@@ -44,10 +45,14 @@ def require_deltas(key: str, name: str, scheme: Participation, client: ClientRul
 
 def steps_plainly(engine: Engine) -> bool:
     """Whether every server step is x -= D."""
-    hypers = [stage.hyper for stage in engine.plan.stages]
     return isinstance(engine.rule, GeneralMomentum) and all(
-        hyper["eta"] == 1 and 0 in (hyper["beta"], hyper["nu"]) for hyper in hypers
+        hyper["eta"] == 1 and 0 in (hyper["beta"], hyper["nu"]) for hyper in every_hyper(engine)
     )
+
+
+def every_hyper(engine: Engine) -> list[Hyper]:
+    """The hyperparameters of all rounds, from the first."""
+    return [engine.plan.at(t)[1] for t in range(1, engine.plan.ends[-1] + 1)]
 
 
 def is_whole(upload: UploadRule, client: ClientRule) -> bool:

@@ -8,7 +8,7 @@ from fedgm.client.rules import ClientRule
 from fedgm.config import RunConfig
 from fedgm.config.parts import build
 from fedgm.errors import require, require_fits
-from fedgm.federated.fitting import is_whole, require_deltas, require_mean, steps_plainly
+from fedgm.federated.fitting import every_hyper, is_whole, require_deltas, require_mean, steps_plainly
 from fedgm.participation import Participation
 from fedgm.server import GeneralMomentum, ServerRule
 from fedgm.server.engine import Engine
@@ -52,12 +52,12 @@ def _require_server(config: RunConfig, engine: Engine, client: ClientRule) -> No
     if not client.needs_plain_server or steps_plainly(engine):
         return
     reason, name = f"client={config.client['name']} has its own server step, x -= D", config.schedule["name"]
-    constant = len(engine.plan.stages) == 1
+    first, *others = every_hyper(engine)
+    constant = all(hyper == first for hyper in others)
     require_fits(constant, "schedule", name, f"{reason}, at a constant eta", "schedule=constant")
-    eta, family = engine.rule.hyper["eta"], isinstance(engine.rule, GeneralMomentum)
-    alone = family and 0 in (engine.rule.hyper["beta"], engine.rule.hyper["nu"])
+    alone = isinstance(engine.rule, GeneralMomentum) and 0 in (first["beta"], first["nu"])
     require_fits(alone, "algorithm", config.algorithm["name"], reason, "algorithm=fedavg")
-    require_fits(eta == 1, "algorithm.eta", eta, reason, "algorithm.eta=1")
+    require_fits(first["eta"] == 1, "algorithm.eta", first["eta"], reason, "algorithm.eta=1")
 
 
 def built_optimizer(config: RunConfig) -> Optimizer:
