@@ -40,6 +40,7 @@ IMPLIED: dict[str, Any] = {
     "eval.clients": 0,
     "data.shards": 2,
     "data.classes_per_client": 2,
+    "data.shared": 0,
     "local.state": "reset",
     "callbacks.name": "none",
     "task.name": "classification",

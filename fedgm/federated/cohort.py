@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -13,8 +14,10 @@ from fedgm.client.local import Client
 from fedgm.client.rules import ClientRule, Local, Plain
 from fedgm.client.store import Kept, Store
 from fedgm.client.weights import FlatWeights, History, Snapshot, is_finite, stays_finite
+from fedgm.client.work import AtWork
 from fedgm.data.clients import ClientData, local_steps
 from fedgm.draws import derive, generator
+from fedgm.errors import FedGMError
 from fedgm.federated.aggregate import CohortMean, Mean, scaled, shares
 from fedgm.federated.events import ClientEnd, fire
 from fedgm.federated.workers import FederatedDDP, share_out
@@ -106,12 +109,10 @@ class CohortTrainer:
         for slot in self._slots(tasks):
             task, share, start = tasks[slot], shares_[slot], history[tasks[slot].staleness]
             kept = self._kept(task, t, x_t.x.device)
-            fetched = history.shared(task.staleness)
-            local = Local(start.x, kept.rule, fetched, self.client.lr, self.weights.split, task.client, t)
+            local = self._local(task, t, history, kept)
             with self.client.at_work(start, x_t, kept.optimizer):
-                result = self.client.train(
-                    self._batches(task, t), self.data.epoch(task.client), rule.begin(local)
-                )
+                batches, epoch = self._batches(task, t), self.data.epoch(task.client)
+                result = self.client.train(batches, epoch, rule.begin(local), rule.needs_second_gradient)
                 after, optimizer = self.weights.read(), self.client.optimizer_state()
             moved = start.x - after.x
             delta = moved if anchor == "start" else x_t.x - after.x
@@ -121,12 +122,13 @@ class CohortTrainer:
                 table[slot, -1] = share  # takes part in nothing
                 continue
             sent = self.parts.upload.send(delta, kept.upload, self._draws(task, t))
-            squared = scaled(sent.delta, task.weight * share).double().square().sum().item()
+            returned = rule.end(local, moved, result.steps, task.weight)
+            counted = sent.delta if returned.delta is None else returned.delta
+            squared = scaled(counted, task.weight * share).double().square().sum().item()
             line = (result.steps, result.samples, result.measured, sent.bytes, squared, 1, share)  # COLUMNS
             table[slot] = torch.tensor([*result.sums, *line], dtype=torch.float64)
             unchanged = self.weights.unchanged(start, after, mean.unchanged)
-            mean.add(sent.delta, after, task.weight, share, unchanged)
-            returned = rule.end(local, moved, result.steps, task.weight)
+            mean.add(counted, after, task.weight, share, unchanged)
             if rule.sends:
                 mean.add_message(returned.message)
             if ordered:
@@ -137,6 +139,13 @@ class CohortTrainer:
         else:
             mean.total = self.trainer.strategy.reduce(mean.total, reduce_op="sum")
         return self._close(mean, table, x_t)
+
+    def _local(self, task: ClientTask, t: int, history: History, kept: Kept) -> Local:
+        """What the client rule knows when a client starts."""
+        start, fetched = history[task.staleness], history.shared(task.staleness)
+        work = AtWork(self.client, history, partial(self._one_pass, task, t))
+        lr, split, steps = self.client.lr, self.weights.split, self._steps(task)
+        return Local(start.x, kept.rule, fetched, lr, split, task.client, t, steps, task.staleness, work)
 
     def _draws(self, task: ClientTask, t: int) -> np.random.Generator:
         """The upload's own generator; a rule that says it draws nothing gets none, and fails if it does."""
@@ -153,6 +162,11 @@ class CohortTrainer:
         """For the next time."""
         if self.parts.store is not None:
             self.parts.store.save(task.client, t, kept.joined())
+        elif kept.rule:
+            name = type(self.parts.rule).__name__
+            raise FedGMError(
+                f"{name} keeps a state for each client, but its `keeps` is 0. Set keeps = 1 in it"
+            )
 
     def _depends_on_order(self, x_t: Snapshot) -> bool:
         """Whether a sum of workers' sums is not the sum of one worker: float64 numbers do not add exactly."""
@@ -219,6 +233,10 @@ class CohortTrainer:
     def _cost(self, task: ClientTask) -> int:
         """What a task takes, in samples: a client's last batch may be small."""
         return task.epochs * (1 if self.settings.unit == "steps" else self.data.size(task.client))
+
+    def _one_pass(self, task: ClientTask, t: int) -> Iterator[Any]:
+        """Every sample of the client once, in the order of its first local epoch."""
+        return self.data.batches(task.client, t, self.data.epoch(task.client))
 
     def _batches(self, task: ClientTask, t: int) -> Iterator[Any]:
         """A client's batches; layers that draw (dropout) start from (seed, round, client) too."""

@@ -12,8 +12,9 @@ NAMES = {
     "fedgm": "FedGM", "fedavg": "FedAvg", "fedsgd": "FedSGD", "fedavgm": "FedAvgM", "fednag": "FedNAG",
     "fedavgm_summed": "FedAvgM (summed)", "fedmom": "FedMom", "snv": "SNV", "triple": "Triple Momentum",
     "robust": "Robust Momentum", "pid": "PID", "pid_opt": "PID optimiser", "accsgd": "AccSGD",
-    "slowmo": "SlowMo", "diloco": "DiLoCo", "fedadagrad": "FedAdagrad", "fedadam": "FedAdam",
-    "fedyogi": "FedYogi", "fedams": "FedAMS", "fedamsgrad": "FedAMSGrad", "qhadam": "QHAdam",
+    "slowmo": "SlowMo", "diloco": "DiLoCo", "muloco": "MuLoCo", "fedadagrad": "FedAdagrad",
+    "fedadam": "FedAdam", "fedyogi": "FedYogi", "fedams": "FedAMS", "fedamsgrad": "FedAMSGrad",
+    "qhadam": "QHAdam",
     "nsgdm": "NSGD-M", "gpa": "GPA", "schedule_free": "Schedule-Free", "ema_nesterov": "EMA-Nesterov",
     "fedacg": "FedACG", "fedexp": "FedExP", "fedexp_gm": "FedExP x FedGM", "snoo": "SNOO",
 }  # fmt: skip

@@ -210,7 +210,7 @@ class OneRun:
 
     def _continue_from(self, before: dict[str, Any], store: ClientStore | None) -> Path | None:
         """The newest good checkpoint; says what a user should know about continuing."""
-        path, notes = fallback.newest_good(self.folder, self.name, self.parts.participation.history, store)
+        path, notes = fallback.newest_good(self.folder, self.name, self.parts.history, store)
         if path is not None:
             notes.append(f"continuing after round {checkpoint.round_of(path)}")
             if changed := summary.changes(before, self.static):
@@ -253,7 +253,7 @@ class OneRun:
         """Where clients keep their states, if the rule has any; says what that will cost."""
         c, parts = self.config, self.parts
         keepers = {
-            c.client["name"]: parts.client.sends,
+            c.client["name"]: parts.client.keeps,
             c.upload["name"]: parts.upload.keeps,
             f"local.state={c.local.state}": 2 * (c.local.state == "keep"),  # AdamW; others have fewer
         }
