@@ -47,7 +47,8 @@ IMPLIED: dict[str, Any] = {
     "upload.name": "plain",
 }
 # Keys that name a file or a folder whose contents count.
-FILES = ("data.path", "data.source.path", "participation.speeds")
+FILES = ("data.path", "data.source.path", "participation.speeds", "participation.arrivals")
+ARRIVALS = "arrivals.jsonl"  # of a run folder that participation.arrivals names
 # A configuration without these is only a part of one, of a damaged folder.
 NEEDED = frozenset(("name", "rounds", "algorithm.name", "data.name", "clients.count"))
 
@@ -170,6 +171,8 @@ def _contents(values: Mapping[str, Any]) -> dict[str, str]:
     """A checksum for each file that is there; one that is missing is refused later, by whoever reads it."""
     pattern = str(values.get("data.source.pattern") or "*")
     paths = {key: Path(values[key]).expanduser() for key in FILES if isinstance(values.get(key), str)}
+    if (run := paths.get("participation.arrivals")) is not None and run.is_dir():
+        paths["participation.arrivals"] = run / ARRIVALS
     checksums = {key: _checksum(path, pattern) for key, path in paths.items()}
     return {key: checksum for key, checksum in checksums.items() if checksum is not None}
 

@@ -5,6 +5,7 @@ private names that this takes are listed in docs/decisions.md and watched by ``t
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
@@ -42,6 +43,7 @@ class FederatedLoop(FitLoop):
         settings: RoundSettings,
         parts: ClientParts | None = None,
         whole_checkpoints: bool = False,
+        cohorts: Callable[..., CohortTrainer] = CohortTrainer,
     ) -> None:
         super().__init__(trainer, min_epochs=0, max_epochs=settings.rounds)
         self.epoch_loop = trainer.fit_loop.epoch_loop
@@ -50,6 +52,7 @@ class FederatedLoop(FitLoop):
         self.settings = settings
         self.parts = parts or ClientParts()
         self.whole_checkpoints = whole_checkpoints  # else past models and client states are files of the run
+        self.cohorts = cohorts  # who trains clients: this process and its workers, or nodes of a deployment
         self.shared: State = {}  # what the client rule keeps at the server
         self.history = History(participation.history + self.parts.rule.lookback)
         self._past: list[tuple[Snapshot, State]] = []  # before x_t, from a checkpoint
@@ -95,9 +98,8 @@ class FederatedLoop(FitLoop):
         for model, shared in self._past:
             self.history.push(model, shared)
         self.history.push(self.weights.read(), self.shared)
-        self.clients = CohortTrainer(
-            self.trainer, self.data, self.settings, self.parts, self.weights, self.metrics
-        )
+        known = self.trainer, self.data, self.participation, self.settings, self.parts
+        self.clients = self.cohorts(*known, self.weights, self.metrics)
         if rounds_done(self.trainer) == 0:
             self._evaluate()
             self.initial = dict(self.measured)
@@ -105,8 +107,8 @@ class FederatedLoop(FitLoop):
     def advance(self) -> None:
         """Round t: draw the tasks, train each, mean, server step, evaluate."""
         watch, t = Stopwatch(), rounds_done(self.trainer) + 1
-        tasks, x_t = self.participation.tasks(t), self.history[0]
-        cohort = self.clients.train(tasks, t, self.history, self.participation.anchor)
+        tasks, x_t = self.clients.tasks(t, self.history), self.history[0]
+        cohort = self.clients.train(tasks, t, self.history)
         self._require_returned(tasks, cohort, t)
         m, n = len(tasks) - len(cohort.nonfinite), self.data.count
         steps, lr = cohort.total("steps") / m, self.clients.client.lr

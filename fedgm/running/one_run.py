@@ -257,7 +257,7 @@ class OneRun:
             c.upload["name"]: parts.upload.keeps,
             f"local.state={c.local.state}": 2 * (c.local.state == "keep"),  # AdamW; others have fewer
         }
-        if not (vectors := sum(keepers.values())):
+        if not (vectors := sum(keepers.values())) or parts.cohorts:  # clients elsewhere keep theirs there
             return None
         versions = min(c.checkpoint.every * c.checkpoint.keep + 2, c.rounds)
         clients = min(c.clients.count, c.rounds * c.clients.per_round)

@@ -33,6 +33,7 @@ from fedgm.server.engine import Engine
 from fedgm.upload import UploadRule
 
 if TYPE_CHECKING:  # they import Lightning
+    from fedgm.federated.cohort import CohortTrainer
     from fedgm.lightning import Logger, pl
     from fedgm.tasks import Scoreboard, TaskModule
 
@@ -55,6 +56,7 @@ class Parts:
     callbacks: "list[pl.Callback]"
     loggers: "Callable[[], list[Logger]]"  # built where they are opened: some write at once
     clients: "Clients"
+    cohorts: "Callable[..., CohortTrainer] | None" = None  # who trains clients, where it is not this machine
 
     @property
     def history(self) -> int:
