@@ -167,8 +167,10 @@ class DataConfig:
     source: Any = MISSING  # builds what can `federate`: see fedgm/data/clients.py
     shards: int = 2
     classes_per_client: int = 2
+    shared: float = 0.0
 
     def __post_init__(self) -> None:
+        require(0 <= self.shared <= 1, "data.shared", self.shared, "0 (nothing) to 1", "data.shared=0.05")
         allowed = "0 (one class per client), a positive number, or inf (IID)"
         require(self.alpha >= 0, "data.alpha", self.alpha, allowed, "data.alpha=0.5")
         words = options("data/partition")

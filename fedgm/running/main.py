@@ -51,9 +51,10 @@ def task(cfg: DictConfig) -> dict[str, Any]:
             raise
         traceback.print_exc()
         return {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
+    from fedgm.running.terminal import ending
     from fedgm.tasks.metric import scoreboard
 
-    board, final = scoreboard(result.summary), result.summary.get("final") or {}
+    board, final = scoreboard(result.summary), ending(result.summary)["final"] or {}
     return {
         "status": result.status,
         "folder": str(result.folder),
