@@ -10,7 +10,6 @@ import tempfile
 from io import StringIO
 
 import torch
-from rich.console import Console
 
 from benchmarks.contestants import fit
 from benchmarks.logistic import TINY
@@ -20,6 +19,7 @@ from fedgm.config import compose
 from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
 from fedgm.running.start import execute
+from fedgm.screen import Screen
 
 
 class Told(pl.Callback):
@@ -38,7 +38,7 @@ def whole_run(rounds: int, workers: int) -> None:
     with tempfile.TemporaryDirectory() as home:
         words = [*TINY, f"rounds={rounds}", f"trainer.workers={workers}", f"output_dir={home}"]
         words.append("checkpoint.sync=false")
-        execute(compose(words), words, Console(file=StringIO()), callbacks=[Told()])
+        execute(compose(words), words, Screen(file=StringIO()), callbacks=[Told()])
 
 
 def main() -> None:
