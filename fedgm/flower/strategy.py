@@ -78,7 +78,7 @@ class Strategy(FedAvg):
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """One server step; replies that cannot count are named, too few of them end the run."""
         content: dict[str, RecordDict] = {}
-        came: dict[str, Reply | str] = {name: "no answer" for name in self._asked}
+        came: dict[str, Reply | str] = {name: "no answer" for name in self._asked}  # noqa: C420
         for message in replies:
             node = self._names.get(message.metadata.src_node_id, str(message.metadata.src_node_id))
             try:
