@@ -40,6 +40,7 @@ IMPLIED: dict[str, Any] = {
     "eval.clients": 0,
     "data.shards": 2,
     "data.classes_per_client": 2,
+    "data.shared": 0,
     "local.state": "reset",
     "callbacks.name": "none",
     "task.name": "classification",
@@ -60,6 +61,12 @@ def identity(cfg: DictConfig) -> str:
 
 def identity_of(config: Mapping[str, Any], seed: int, facts: Mapping[str, Any] | None = None) -> str:
     """The hash of a resolved configuration with dotted keys; ``facts`` is what :func:`beside_config` says."""
+    values = counted(config, seed, facts)
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def counted(config: Mapping[str, Any], seed: int, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The values that are hashed, by their keys: two runs of one setting have the same."""
     fixed_seeds = (facts or {}).get("fixed_seeds") or ()
     values: dict[str, Any] = {}
     for key, value in config.items():
@@ -73,7 +80,7 @@ def identity_of(config: Mapping[str, Any], seed: int, facts: Mapping[str, Any] |
             del values[key]
     if contents := (facts or {}).get("contents"):
         values["contents"] = contents
-    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
+    return values
 
 
 def identity_of_stored(config: Mapping[str, Any], facts: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -13,8 +14,10 @@ from fedgm.client.local import Client, LocalResult
 from fedgm.client.rules import ClientRule, Local, Plain
 from fedgm.client.store import Kept, Store
 from fedgm.client.weights import FlatWeights, History, Snapshot, is_finite, stays_finite
+from fedgm.client.work import AtWork
 from fedgm.data.clients import ClientData, local_steps
 from fedgm.draws import derive, generator
+from fedgm.errors import FedGMError
 from fedgm.federated.aggregate import CohortMean, Mean, scaled, shares
 from fedgm.federated.events import ClientEnd, fire
 from fedgm.federated.workers import FederatedDDP, share_out
@@ -144,11 +147,10 @@ class CohortTrainer:
         x_t, start, rule = history[0], history[task.staleness], self.parts.rule
         began = task.began or t
         kept = self._kept(task, began, x_t.x.device)
-        shared = history.shared(task.staleness)
-        local = Local(start.x, kept.rule, shared, self.client.lr, self.weights.split, task.client, began)
+        local = self._local(task, began, history, kept)
         with self.client.at_work(start, x_t, kept.optimizer):
-            batches = self._batches(task, began)
-            result = self.client.train(batches, self.data.epoch(task.client), rule.begin(local))
+            batches, epoch = self._batches(task, began), self.data.epoch(task.client)
+            result = self.client.train(batches, epoch, rule.begin(local), rule.needs_second_gradient)
             after, optimizer = self.weights.read(), self.client.optimizer_state()
         moved = start.x - after.x
         delta = moved if self.participation.anchor == "start" else x_t.x - after.x
@@ -159,11 +161,19 @@ class CohortTrainer:
         sent = self.parts.upload.send(delta, kept.upload, self._draws(task, began))
         returned = rule.end(local, moved, result.steps, task.weight)
         self._keep(task, began, Kept(returned.kept, sent.kept, optimizer))
-        return ClientUpdate(result, after, sent, returned.message, finite)
+        counted = sent if returned.delta is None else sent._replace(delta=returned.delta)
+        return ClientUpdate(result, after, counted, returned.message, finite)
 
     def size(self, client: int) -> int:
         """Samples of a client, its weight where ``clients.weights=samples``."""
         return self.data.size(client)
+
+    def _local(self, task: ClientTask, t: int, history: History, kept: Kept) -> Local:
+        """What the client rule knows when a client starts."""
+        start, fetched = history[task.staleness], history.shared(task.staleness)
+        work = AtWork(self.client, history, partial(self._one_pass, task, t))
+        lr, split, steps = self.client.lr, self.weights.split, self._steps(task)
+        return Local(start.x, kept.rule, fetched, lr, split, task.client, t, steps, task.staleness, work)
 
     def _draws(self, task: ClientTask, t: int) -> np.random.Generator:
         """The upload's own generator; a rule that says it draws nothing gets none, and fails if it does."""
@@ -180,6 +190,11 @@ class CohortTrainer:
         """For the next time."""
         if self.parts.store is not None:
             self.parts.store.save(task.client, t, kept.joined())
+        elif kept.rule:
+            name = type(self.parts.rule).__name__
+            raise FedGMError(
+                f"{name} keeps a state for each client, but its `keeps` is 0. Set keeps = 1 in it"
+            )
 
     def _depends_on_order(self, x_t: Snapshot) -> bool:
         """Whether a sum of workers' sums is not the sum of one worker: float64 numbers do not add exactly."""
@@ -246,6 +261,10 @@ class CohortTrainer:
     def _cost(self, task: ClientTask) -> int:
         """What a task takes, in samples: a client's last batch may be small."""
         return task.epochs * (1 if self.settings.unit == "steps" else self.size(task.client))
+
+    def _one_pass(self, task: ClientTask, t: int) -> Iterator[Any]:
+        """Every sample of the client once, in the order of its first local epoch."""
+        return self.data.batches(task.client, t, self.data.epoch(task.client))
 
     def _batches(self, task: ClientTask, t: int) -> Iterator[Any]:
         """A client's batches; layers that draw (dropout) start from (seed, round, client) too."""

@@ -12,7 +12,7 @@ from fedgm.client.store import ClientStore, MemoryStore
 from fedgm.data.clients import ClientData, as_clients, local_steps
 from fedgm.errors import require
 from fedgm.federated.cohort import ClientParts, RoundSettings
-from fedgm.federated.fitting import is_whole, normalization, require_mean
+from fedgm.federated.fitting import is_whole, normalization, require_deltas, require_mean
 from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
 from fedgm.participation import ClientFacts, Participation, ideal
@@ -83,7 +83,8 @@ def federate(
     parts = ClientParts(client or Plain(), upload or WholeDelta(), store)
     scheme = informed(participation or ideal(data.count, m, epochs, seed), _facts(trainer, data, parts.rule))
     require_mean("weights", weights, normalization(scheme), parts.rule)
-    allowed = "None: this client rule steps with what clients keep, which upload rules do not shorten"
+    require_deltas("participation", type(scheme).__name__, scheme, parts.rule)
+    allowed = "None: this client rule needs whole updates, which upload rules shorten"
     require(is_whole(parts.upload, parts.rule), "upload", type(parts.upload).__name__, allowed, "upload=None")
     loop = FederatedLoop(trainer, data, scheme, settings, parts, whole_checkpoints=True)
     trainer.fit_loop = loop

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import torch
 
-from fedgm.client.rules import State
+from fedgm.client.rules import Came, State
 from fedgm.client.store import MemoryStore
 from fedgm.client.weights import (
     FlatWeights,
@@ -54,7 +54,7 @@ class FederatedLoop(FitLoop):
         self.whole_checkpoints = whole_checkpoints  # else past models and client states are files of the run
         self.cohorts = cohorts  # who trains clients: this process and its workers, or nodes of a deployment
         self.shared: State = {}  # what the client rule keeps at the server
-        self.history = History(participation.history)
+        self.history = History(participation.history + self.parts.rule.lookback)
         self._past: list[tuple[Snapshot, State]] = []  # before x_t, from a checkpoint
         self._unsaved: UnsavedBuffers | None = None
         self._restored: dict[str, torch.Tensor] = {}  # of them, from a checkpoint
@@ -111,8 +111,9 @@ class FederatedLoop(FitLoop):
         cohort = self.clients.train(tasks, t, self.history)
         self._require_returned(tasks, cohort, t)
         m, n = len(tasks) - len(cohort.nonfinite), self.data.count
-        before, message = self.history.shared(0), cohort.mean.message
-        shared, delta = self.parts.rule.server(before, message, cohort.mean.delta, m, n)
+        steps, lr = cohort.total("steps") / m, self.clients.client.lr
+        came = Came(cohort.mean.message, cohort.mean.delta, m, n, steps, lr)
+        shared, delta = self.parts.rule.server(self.history.shared(0), came)
         update = ServerUpdate(t, x_t.x, delta, cohort.squared)
         fire(self.trainer, "on_server_update", update)
         self._require_moved(update, x_t)
@@ -210,7 +211,9 @@ class FederatedLoop(FitLoop):
         self.local_steps += steps
         spread = cohort.total("squared") / count - cohort.mean.delta.double().square().sum().item()
         beside = sum(part.numel() * part.element_size() for part in cohort.mean[1:])  # what no rule shortens
-        size = cohort.mean.delta.numel() * cohort.mean.delta.element_size() + beside
+        size = cohort.mean.delta.numel() * cohort.mean.delta.element_size()
+        message = cohort.mean.message.numel() * cohort.mean.message.element_size()
+        fetched = size * (1 + self.parts.rule.fetches) + beside - message
         return {
             "round": t,
             # The columns of x_0 too: a run that has just been continued has measured nothing yet.
@@ -224,7 +227,7 @@ class FederatedLoop(FitLoop):
             "cohort/steps": steps,
             "cohort/staleness": sum(task.staleness for task in tasks) / len(tasks),
             "bytes/up": int(cohort.total("bytes")) + beside * count,
-            "bytes/down": size * count,
+            "bytes/down": fetched * count,
             **self.participation.log(t),
         }
 

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from fedgm.client.rules import FedProx, LastUpdates, Plain, Scaffold
 from fedgm.client.weights import History, Snapshot, is_finite, stays_finite
 from fedgm.errors import FedGMError, require_fits
 from fedgm.federated.cohort import ClientUpdate, CohortTrainer
@@ -19,6 +20,8 @@ from fedgm.participation import ClientTask
 from fedgm.upload.message import Plain as WholeDelta
 from fedgm.upload.message import Sent
 from fedgm.upload.packing import unpack
+
+DEPLOYED = (Plain, FedProx, Scaffold, LastUpdates)  # client rules that nodes run
 
 
 @dataclass
@@ -37,6 +40,11 @@ class RemoteCohort(CohortTrainer):
         self.post, self.terms, self.run = post, terms, run
         self.directory = Directory(post, terms)
         self.arrived = Arrived()
+        reason = "it needs past models, or sends what nodes and server have not been tested with"
+        rule = type(self.parts.rule)
+        require_fits(
+            rule in DEPLOYED, "client", rule.__name__, reason, "client=plain, fedprox, scaffold or mifa"
+        )
         whole = isinstance(self.parts.upload, WholeDelta)
         reason = "deltas measured from x_t are computed by the server, so clients send all of their model"
         ok = whole or self.participation.anchor == "start"

@@ -1,5 +1,5 @@
 """Strategy: any server rule and schedule of fedgm in a Flower app whose clients are its own."""
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false
 
 import logging
 import time
@@ -15,6 +15,7 @@ from flwr.serverapp.strategy import FedAvg
 from fedgm.errors import FedGMError
 from fedgm.flower.named import NamedServer, Reply
 from fedgm.participation import Uniform
+from fedgm.results.rows import Row
 from fedgm.server.engine import Engine
 
 
@@ -76,7 +77,8 @@ class Strategy(FedAvg):
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """One server step; replies that cannot count are named, too few of them end the run."""
-        content, came = dict[str, RecordDict](), dict[str, Reply | str].fromkeys(self._asked, "no answer")
+        content: dict[str, RecordDict] = {}
+        came: dict[str, Reply | str] = {name: "no answer" for name in self._asked}  # noqa: C420
         for message in replies:
             node = self._names.get(message.metadata.src_node_id, str(message.metadata.src_node_id))
             try:
@@ -90,7 +92,7 @@ class Strategy(FedAvg):
             logging.getLogger("flwr").warning("round %s goes on without %s", self.done, self.server.without())
         good = [record for node, record in content.items() if node not in self.server.dropped]
         metrics = self.train_metrics_aggr_fn(good, self.weighted_by_key)
-        numbers = {f"local/{k}": v for k, v in metrics.items() if isinstance(v, int | float)}
+        numbers: Row = {f"local/{k}": v for k, v in metrics.items() if isinstance(v, int | float)}
         self.server.save(after, numbers)
         return ArrayRecord(after), metrics
 

@@ -58,6 +58,11 @@ class Parts:
     clients: "Clients"
     cohorts: "Callable[..., CohortTrainer] | None" = None  # who trains clients, where it is not this machine
 
+    @property
+    def history(self) -> int:
+        """How many global models a run keeps: for stale clients, and for a client rule that looks back."""
+        return self.participation.history + self.client.lookback
+
     def load(self, config: RunConfig) -> ClientData:
         """The clients' data, which the parts that ask about clients know from now on."""
         self.clients.data = self.source().federate(config)
@@ -77,10 +82,10 @@ def build_parts(config: RunConfig, folder: Path | None = None, typed: Sequence[s
     participation = build(config.participation, "participation", clients.facts, kind=Participation)
     client: ClientRule = build(config.client, "client", kind=ClientRule)
     upload: UploadRule = build(config.upload, "upload", kind=UploadRule)
-    require_fitting(config, engine.rule, client, upload)
+    require_fitting(config, engine, participation, client, upload)
     check_part(config.data.source, "data.source")
     check_part(partition_of(vars(config.data)), "data.partition", given=GIVEN_TO_A_SPLIT)
-    _require_room(config, participation.history)
+    _require_room(config, participation.history + client.lookback)
     task, board = task_class(config), scoreboard_of(config)
     _require_task(config, task)
     return Parts(

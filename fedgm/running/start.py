@@ -50,6 +50,14 @@ def execute(
     return OneRun(config, cfg, parts, folder, mark, console, alone, callbacks).result()
 
 
+def require_working(cfg: DictConfig, overrides: Sequence[str]) -> None:
+    """Refuse what the configuration alone shows to be wrong; nothing is loaded and nothing written."""
+    config = require_sound(cfg)
+    from fedgm.running.parts import build_parts
+
+    build_parts(config, None, overrides)
+
+
 def _require_backend() -> None:
     """Refuse a backend that matplotlib does not have, before training: with it, Lightning's import fails."""
     if name := os.environ.get("MPLBACKEND"):

@@ -110,6 +110,12 @@ def build_trainer(
         raise ClashError("trainer", asked, str(error).splitlines()[0].rstrip("!."), "trainer=cpu") from error
 
 
+def require_trainer(config: RunConfig, workers: int) -> None:
+    """Refuse a device or a precision that this machine does not have before data are loaded."""
+    if (config.trainer.accelerator, config.trainer.precision) != ("cpu", "32-true"):
+        build_trainer(config, [], workers)
+
+
 def fit(
     config: RunConfig,
     parts: Parts,

@@ -70,7 +70,11 @@ def test_other_rules_send_every_entry_in_its_own_type(rule, dtype):
     assert torch.equal(unpack(rule, message, delta), sent.delta)
 
 
-@pytest.mark.parametrize("rule", [TopK(0.3), Qsgd(7, 4), Qsparse(0.5, 3, 8), Plain(), Halves()], ids=str)
+@pytest.mark.parametrize(
+    "rule",
+    [TopK(0.3), Qsgd(7, 4), Qsparse(0.5, 3, 8), Plain(), Halves()],
+    ids=lambda rule: type(rule).__name__,
+)
 @pytest.mark.parametrize("message", [b"", b"\xff", b"\xff" * 11, b"\xff" * 61, bytes(1000)], ids=len)
 def test_what_is_not_a_message_is_refused_or_has_the_right_shape(rule, message):
     like = torch.zeros(50)
