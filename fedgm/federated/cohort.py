@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -16,14 +16,19 @@ from fedgm.client.weights import FlatWeights, History, Snapshot, is_finite, stay
 from fedgm.data.clients import ClientData, local_steps
 from fedgm.draws import derive, generator
 from fedgm.federated.aggregate import CohortMean, Mean, scaled, shares
+from fedgm.federated.arrivals import Arrived, Cohort
 from fedgm.federated.events import ClientEnd, fire
 from fedgm.federated.workers import FederatedDDP, share_out
 from fedgm.lightning import call_callback_hooks, is_overridden, pl
 from fedgm.participation import ClientTask
+from fedgm.schedule.work import Work
 from fedgm.upload.message import Plain as WholeDelta
 from fedgm.upload.message import UploadRule
+from fedgm.upload.privacy import Privacy
+from fedgm.upload.sending import Senders, SendRule
 
 COLUMNS = ("steps", "samples", "measured", "bytes", "squared", "finite", "share")
+SQUARED = COLUMNS.index("squared")
 AROUND_A_CLIENT = ("on_train_batch_start", "on_train_batch_end")  # a client is Lightning's batch
 
 
@@ -40,6 +45,7 @@ class RoundSettings:
     loss_limit: float = math.inf
     eval_point: str = "sent"
     keep: bool = False  # local.state=keep
+    work: Sequence[tuple[int, Work]] = ()  # the last round of each stage and its local work; empty: local.*
 
 
 @dataclass(frozen=True)
@@ -49,29 +55,8 @@ class ClientParts:
     rule: ClientRule = field(default_factory=Plain)
     upload: UploadRule = field(default_factory=WholeDelta)
     store: Store | None = None
-
-
-class Cohort(NamedTuple):
-    """What came back from a round's clients."""
-
-    mean: Mean
-    table: dict[str, Tensor]  # of every column, one number per client
-
-    def total(self, column: str) -> float:
-        """Sum over the clients, in a fixed order."""
-        return self.table[column].sum().item()
-
-    @property
-    def squared(self) -> float:
-        """Mean of |D_i|^2, by the clients' shares; the table has (share_i |D_i|)^2."""
-        good = self.table["finite"] > 0
-        squared, share = self.table["squared"][good], self.table["share"][good]
-        return (squared / share).sum().item() / share.sum().item()
-
-    @property
-    def nonfinite(self) -> list[int]:
-        """Places of clients whose update was not finite."""
-        return [i for i, ok in enumerate(self.table["finite"].tolist()) if not ok]
+    sending: SendRule | None = None  # None: everyone who has trained sends
+    privacy: Privacy | None = None  # None: updates are neither clipped nor noised
 
 
 class CohortTrainer:
@@ -101,8 +86,10 @@ class CohortTrainer:
         shares_ = shares([self.data.size(task.client) for task in tasks], self.settings.weights)
         mean = self._mean(x_t, len(tasks))
         ordered, parts = self._depends_on_order(x_t), dict[int, Tensor]()
+        sending, privacy, held = self.parts.sending, self.parts.privacy, dict[int, Arrived]()
         width = len(self.metrics) + len(COLUMNS)
         table = torch.zeros(len(tasks), width, dtype=torch.float64, device=x_t.x.device)
+        norms = None if privacy is None else torch.zeros_like(table[:, 0])
         for slot in self._slots(tasks):
             task, share, start = tasks[slot], shares_[slot], history[tasks[slot].staleness]
             kept = self._kept(task, t, x_t.x.device)
@@ -120,23 +107,49 @@ class CohortTrainer:
             if not finite:
                 table[slot, -1] = share  # takes part in nothing
                 continue
+            if privacy is not None and norms is not None:
+                delta, norms[slot] = privacy.clipped(delta)
             sent = self.parts.upload.send(delta, kept.upload, self._draws(task, t))
             squared = scaled(sent.delta, task.weight * share).double().square().sum().item()
             line = (result.steps, result.samples, result.measured, sent.bytes, squared, 1, share)  # COLUMNS
             table[slot] = torch.tensor([*result.sums, *line], dtype=torch.float64)
-            unchanged = self.weights.unchanged(start, after, mean.unchanged)
-            mean.add(sent.delta, after, task.weight, share, unchanged)
             returned = rule.end(local, moved, result.steps, task.weight)
-            if rule.sends:
-                mean.add_message(returned.message)
+            arrived = Arrived(sent.delta, start, after, task.weight, share, returned.message)
+            if sending is not None:
+                held[slot] = arrived  # who sends depends on the norms of all
+            else:
+                self._add(mean, arrived)
             if ordered:
                 parts[slot] = mean.take()
             self._keep(task, t, Kept(returned.kept, sent.kept, optimizer))
+        senders = None
+        if sending is not None:
+            senders = self._let_send(sending, tasks, t, table)
+            for slot, arrived in held.items():
+                if factor := senders.factors[slot]:
+                    self._add(mean, arrived._replace(share=factor * arrived.share))
+                if ordered:
+                    parts[slot] = mean.take()
         if ordered:
             mean.total = self._sum_in_order(parts, tasks, mean.total)
         else:
             mean.total = self.trainer.strategy.reduce(mean.total, reduce_op="sum")
-        return self._close(mean, table, x_t)
+        if norms is not None:
+            norms = self.trainer.strategy.reduce(norms, reduce_op="sum")
+        return self._close(mean, table, x_t, senders)._replace(norms=norms)
+
+    def _add(self, mean: CohortMean, arrived: Arrived) -> None:
+        """One update into the mean."""
+        unchanged = self.weights.unchanged(arrived.start, arrived.after, mean.unchanged)
+        mean.add(arrived.delta, arrived.after, arrived.weight, arrived.share, unchanged)
+        if self.parts.rule.sends:
+            mean.add_message(arrived.message)
+
+    def _let_send(self, rule: SendRule, tasks: list[ClientTask], t: int, table: Tensor) -> Senders:
+        """Who sends, by the norms of all workers' clients; the same draws in every worker."""
+        squared = self.trainer.strategy.reduce(table[:, len(self.metrics) + SQUARED].clone(), reduce_op="sum")
+        uniform = [generator(self.settings.seed, "send", t, task.client).random() for task in tasks]
+        return rule.senders(squared.sqrt().cpu().numpy(), np.array(uniform))
 
     def _draws(self, task: ClientTask, t: int) -> np.random.Generator:
         """The upload's own generator; a rule that says it draws nothing gets none, and fails if it does."""
@@ -169,19 +182,26 @@ class CohortTrainer:
             total += part
         return total
 
-    def _close(self, mean: CohortMean, table: Tensor, x_t: Snapshot) -> Cohort:
+    def _close(self, mean: CohortMean, table: Tensor, x_t: Snapshot, senders: Senders | None) -> Cohort:
         """Over all workers; clients that returned nothing finite are left out of the mean."""
         table = self.trainer.strategy.reduce(table, reduce_op="sum").cpu()
         columns: dict[str, Tensor] = dict(zip((*self.metrics, *COLUMNS), table.unbind(1), strict=True))
         good = columns["finite"] > 0
         if not good.all() and good.any():
             mean.clients, mean.shares = int(good.sum()), columns["share"][good].sum().item()
+        if senders is not None:
+            factors = torch.tensor(senders.factors, dtype=torch.float64)
+            columns["bytes"] = columns["bytes"] * (factors > 0)
+            mean.whole, mean.shares = mean.shares, (factors * columns["share"]).sum().item()
+            mean.clients = senders.count
+            if not senders.count:  # nobody sends: D is 0, and buffers stay
+                return Cohort(Mean(torch.zeros_like(x_t.x), *x_t[1:], x_t.x[:0]), columns, senders)
         result = mean.mean()
         if mean.unchanged:
             before, after = self.weights.buffer_parts(x_t), self.weights.buffer_parts(result.over(x_t.x))
             for number in mean.unchanged:  # not even rounded
                 after[number].copy_(before[number])
-        return Cohort(result, columns)
+        return Cohort(result, columns, senders)
 
     def _mean(self, x_t: Snapshot, clients: int) -> CohortMean:
         message = x_t.x.numel() if self.parts.rule.sends else 0
