@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
+from fedgm import config
 from fedgm.errors import ConfigError, RefusedError
 from fedgm.running.parts import build_parts
+from fedgm.running.terminal import caption
 from fedgm.schedule import Constant, Multistage
 from fedgm.schedule.plateau import Plateau
 from fedgm.schedule.work import BatchGrowth, Local, PostLocal, Stages, Work
 from fedgm.server import GeneralMomentum
+from fedgm.study.longer import _begins_as
 from fedgm.theory.setting import theory_stages
 from tests.federated.federated_run import configured
 from tests.paper import recursions_schedules as papers
@@ -60,6 +63,25 @@ def test_a_plan_that_was_broken_off_goes_on_to_the_same_bits(at, tmp_path):
 def test_theory_does_not_guess_stages():
     with pytest.raises(RefusedError, match="decided during the run"):
         theory_stages(PLATEAU.plan(30, RULE))
+
+
+@pytest.mark.parametrize(
+    ("words", "shared"),
+    [([], True), (["schedule=plateau"], False), (["work=post_local", "local.unit=steps"], False)],
+)
+def test_a_longer_run_holds_a_shorter_one_only_where_its_plan_is_known(words, shared):
+    short, long = (config.compose(["profile=tiny", f"rounds={rounds}", *words]) for rounds in (4, 8))
+    assert _begins_as(short, long) is shared
+
+
+def test_captions_say_that_stages_were_decided_during_the_run():
+    facts = {
+        "profile": "tiny", "model": "resnet", "data": "synthetic", "rounds_done": 9, "rounds": 9, "seed": 0,
+        "local_steps": 3.0, "stages": [{"rounds": 4, "eta": 2.0}, {"rounds": 5, "eta": 1.0}],
+    }  # fmt: skip
+    assert "decided" not in caption(facts)
+    said = caption({**facts, "decided": "during the run"})
+    assert said.endswith("eta 2 > 1, stages end after rounds 4, stages decided during the run")
 
 
 def test_batch_growth_in_both_forms():
