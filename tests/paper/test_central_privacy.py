@@ -90,9 +90,9 @@ def test_rows_have_epsilon_and_the_trap_is_avoided():
     rows = private(rounds=3).rows
     assert [row["privacy/epsilon"] for row in rows] == sorted(row["privacy/epsilon"] for row in rows)
     assert rows[0]["privacy/delta"] == 1e-5
-    # z in the place of z/2 would be far below what one round can guarantee
-    trap = accountant(100, 5, 2.0, 1e-5)(1)
-    assert papers.one_round_delta(trap, 0.05, 0.5) > 1e-5
+    # z in the place of z/2 would give less than the exact cost of one round of all clients
+    trap = accountant(20, 20, 8.0, 1e-5)(1)  # the number that z = 4 would get by passing z
+    assert papers.gaussian_delta(trap, 1, 4.0 / 2) > 1e-4
 
 
 def test_buffers_are_refused():
