@@ -122,5 +122,6 @@ def _clients(cfg: DictConfig, rows: Sequence[Row]) -> float:
     """How many clients took part; 0 where the rows between two evaluations would be needed."""
     if cfg.eval.every == 1:
         return sum(row.get("cohort/clients") or 0 for row in rows)
-    taking_part = cfg.participation.name, cfg.participation.sampler.name, cfg.clients.nonfinite
+    sampler = OmegaConf.select(cfg, "participation.sampler.name")
+    taking_part = cfg.participation.name, sampler, cfg.clients.nonfinite
     return int(cfg.clients.per_round) * int(cfg.rounds) if taking_part == ("ideal", "uniform", "stop") else 0
