@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 PARITY ?= .venv-parity
 FLOWER ?= .venv-flower
 PFL ?= .venv-pfl
+DOCS ?= .venv-docs
 WORKERS ?= 2
 COARSE := PYTHONPATH=tests/clocks FEDGM_CLOCK_STEP=0.02  # clocks of the machines that step by 20 ms
 
-.PHONY: run install test test-all lint bench bench-peers clean
+.PHONY: run install test test-all lint docs bench bench-peers clean
 
 install: $(VENV)/.installed
 
@@ -31,6 +32,10 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# The site from the same markdown, into build/site: open build/site/index.html. A broken link fails.
+docs: $(DOCS)/.installed
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build -q
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.sitting --page
@@ -71,10 +76,15 @@ $(FLOWER)/.installed: constraints-flower.txt
 	$(FLOWER)/bin/python -m pip install -q --disable-pip-version-check -c constraints-flower.txt torch "flwr[simulation]"
 	@touch $@
 
+$(DOCS)/.installed: constraints-docs.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install -q --disable-pip-version-check -c constraints-docs.txt mkdocs-material "mkdocstrings[python]"
+	@touch $@
+
 $(PFL)/.installed: constraints-pfl.txt
 	$(PYTHON) -m venv $(PFL)
 	$(PFL)/bin/python -m pip install -q --disable-pip-version-check -c constraints-pfl.txt torch pfl
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(PARITY) $(FLOWER) $(PFL) build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PARITY) $(FLOWER) $(PFL) $(DOCS) build dist .pytest_cache .ruff_cache .hypothesis

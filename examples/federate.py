@@ -4,7 +4,6 @@ import torch
 
 import fedgm
 from fedgm.lightning import pl  # pytorch_lightning, also where torchvision's wheel does not fit torch
-from fedgm.server import GeneralMomentum
 
 
 class Line(pl.LightningModule):
@@ -24,7 +23,7 @@ class Line(pl.LightningModule):
 
 points = torch.randn(20, 40, 2, generator=torch.manual_seed(0)) + torch.linspace(-3, 3, 20).view(20, 1, 1)
 clients = [torch.utils.data.TensorDataset(x, (x[:, 0] > x[:, 1]).long()) for x in points]
-trainer = pl.Trainer(max_epochs=20, callbacks=[fedgm.FedGM(GeneralMomentum(eta=1.0, beta=0.9, nu=0.9))])
+trainer = pl.Trainer(max_epochs=20, callbacks=[fedgm.FedGM(eta=1.0, beta=0.9, nu=0.9)])
 fedgm.federate(trainer, clients, per_round=5, epochs=2, batch_size=10)
 trainer.fit(Line(), val_dataloaders=torch.utils.data.DataLoader(torch.utils.data.ConcatDataset(clients), 100))
 print(f"val_acc {trainer.callback_metrics['val_acc']:.3f} after {trainer.current_epoch} rounds")

@@ -17,7 +17,6 @@ from torch.utils.data import ConcatDataset, DataLoader
 import fedgm
 from fedgm.lightning import pl
 from fedgm.running.mlflow import MlflowLogger
-from fedgm.server import GeneralMomentum
 
 TOKENS, LENGTH = 12, 8
 LOGGERS = {
@@ -82,7 +81,7 @@ def fit(folder, rounds, checkpoint=None, logger="csv"):
     datasets = clients()
     saver = pl.callbacks.ModelCheckpoint(folder, "best-{epoch}", monitor="val_loss")
     stop = pl.callbacks.EarlyStopping("val_loss", patience=5, stopping_threshold=0.2)
-    server = fedgm.FedGM(GeneralMomentum(eta=1.0, beta=0.5, nu=0.5))
+    server = fedgm.FedGM(eta=1.0, beta=0.5, nu=0.5)
     trainer = pl.Trainer(
         max_epochs=rounds, accelerator="cpu", logger=LOGGERS[logger](folder), log_every_n_steps=1,
         callbacks=[server, saver, stop], enable_progress_bar=False, enable_model_summary=False,

@@ -17,7 +17,6 @@ from fedgm.lightning import (
     pl,
 )  # before torchvision: PyPI's wheel does not load beside a CPU-only torch without it
 from fedgm.running.mlflow import MlflowLogger
-from fedgm.server import GeneralMomentum
 
 LOGGERS = {
     "csv": pl.loggers.CSVLogger,
@@ -64,7 +63,7 @@ def fit(folder, rounds, checkpoint=None, logger="csv"):
     datasets = clients()
     saver = pl.callbacks.ModelCheckpoint(folder, "best-{epoch}", monitor="val_loss")
     stop = pl.callbacks.EarlyStopping("val_loss", patience=10, stopping_threshold=0.05)
-    server = fedgm.FedGM(GeneralMomentum(eta=1.0, beta=0.5, nu=0.5))
+    server = fedgm.FedGM(eta=1.0, beta=0.5, nu=0.5)
     trainer = pl.Trainer(
         max_epochs=rounds, accelerator="cpu", logger=LOGGERS[logger](folder), log_every_n_steps=1,
         callbacks=[server, saver, stop], enable_progress_bar=False, enable_model_summary=False,

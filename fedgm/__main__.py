@@ -1,8 +1,9 @@
 """The ``fedgm`` command, also as ``python -m fedgm``."""
 
-from fedgm.starting import quietly
+from fedgm.starting import quietly, with_output
 
 
+@with_output()
 def command() -> None:
     """Guard the imports, then hand over to :mod:`fedgm.commands`."""
     quietly()

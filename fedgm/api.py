@@ -22,7 +22,7 @@ def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) 
     ``callbacks`` (Lightning's, or :class:`fedgm.FederatedCallback`) come after those of the configuration.
 
     >>> result = run(["profile=tiny", "rounds=2"])  # doctest: +SKIP
-    >>> result.status, result.summary["final"]["test/accuracy"]  # doctest: +SKIP
+    >>> result.status, result.summary["final"]["test/acc"]  # doctest: +SKIP
     ('finished', 0.1)
     """
     from fedgm.config import compose

@@ -66,6 +66,12 @@ def make_folder(folder: Path, sync: bool = False) -> None:
         sync_folder(place.parent)
 
 
+def user_cache() -> Path:
+    """``fedgm`` in the user's cache: what can be fetched or made again."""
+    stated = os.environ.get("XDG_CACHE_HOME")
+    return (Path(stated) if stated else Path.home() / ".cache") / "fedgm"
+
+
 def write_json(path: Path, value: Any, sync: bool = False) -> None:
     """Readable JSON, atomically; what is not a finite number becomes null.
 

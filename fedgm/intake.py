@@ -76,9 +76,9 @@ def from_json(data: bytes | str) -> Any:
     return require_plain(value)
 
 
-def from_yaml(text: str) -> Any:
+def from_yaml(text: str, aliases: bool = True) -> Any:
     """Values of a yaml text that are safe to walk through; nothing is built."""
-    require_shallow(text)
+    require_shallow(text, aliases)
     try:
         return require_plain(yaml.load(text, LOADER))
     except UnfitFileError:

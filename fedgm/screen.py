@@ -4,11 +4,15 @@ A run folder can come from anybody, so no string is searched for markup: what is
 :class:`rich.text.Text`. Functions that print take a ``Screen``, so that the types show who is covered.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.style import Style
 
 from fedgm.plain import visible
 
@@ -28,3 +32,47 @@ class Screen(Console):
     def say(self, *words: object, style: str | None = None) -> None:
         """A line that is not wrapped, so that a path in it can be copied."""
         self.print(*words, style=style, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A table of thousands of lines, as wide as its text; the widest column is wrapped where it must be.
+
+    Rich's own table lays out every cell by itself, which takes milliseconds a line.
+    """
+
+    title: str
+    head: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    right: Sequence[str]  # columns with numbers
+    caption: str = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        table = [self.head, *self.lines]
+        widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
+        widest = widths.index(max(widths))
+        spare = options.max_width - sum(widths) - 2 * (len(widths) - 1)
+        widths[widest] = max(widths[widest] + min(spare, 0), 20)
+        for text, style in ((self.title, Style(italic=True)), *self._body(table, widths, widest)):
+            yield Segment(text.rstrip() + "\n", style)
+        if self.caption:
+            yield Segment(self.caption + "\n", Style(dim=True, italic=True))
+
+    def _body(
+        self, table: Sequence[Sequence[str]], widths: list[int], widest: int
+    ) -> Iterator[tuple[str, Style | None]]:
+        for number, cells in enumerate(table):
+            parts = wrap(cells[widest], widths[widest]) if cell_len(cells[widest]) > widths[widest] else []
+            for place, part in enumerate(parts or [cells[widest]]):
+                shown = ["" if place else cell for cell in cells]
+                shown[widest] = part
+                columns = zip(self.head, shown, widths, strict=True)
+                yield (
+                    "  ".join(_padded(text, width, name in self.right) for name, text, width in columns),
+                    (None if number else Style(bold=True)),
+                )
+
+
+def _padded(text: str, width: int, right: bool) -> str:
+    room = " " * (width - cell_len(text))
+    return room + text if right else text + room

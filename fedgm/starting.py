@@ -44,16 +44,33 @@ def _leave(signum: int, frame: FrameType | None) -> None:
 def output_error() -> OSError | None:
     """Why standard output cannot be written, where it cannot: a full disk behind ``>``, a closed pipe.
 
-    What could not be written is given up, or Python would complain of it again at its end.
+    A line break is written to find out: what could not be written before is no longer in the buffer. The rest
+    is given up, or Python would complain of it again at its end.
     """
     try:
-        sys.stdout.flush()
+        print(flush=True)
     except OSError as error:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
         return error
     return None
+
+
+@contextmanager
+def with_output() -> Generator[None]:
+    """For a whole command: a standard output that cannot be written is a line and exit code 1."""
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - closed before we began
+                sys.stdout.flush()
+    except OSError:
+        if (error := output_error()) is None:
+            raise
+        print(f"error: standard output cannot be written ({error.strerror})", file=sys.stderr)
+        raise SystemExit(1) from None
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig
 
 from fedgm.config import conf_dir
+from fedgm.config.composing import with_plain_paths
 
 Compose = Callable[[Sequence[str]], DictConfig]
 OURS = Path(__file__).parents[1] / "conf"
@@ -36,7 +37,7 @@ class QuickCompose:
     def _quick(self, overrides: Sequence[str]) -> DictConfig | None:
         if conf_dir() != OURS:  # a folder of a test, which may change
             return None
-        parsed = OverridesParser.create().parse_overrides(list(overrides))
+        parsed = OverridesParser.create().parse_overrides(with_plain_paths(overrides))
         if not all(map(_is_plain, parsed)):
             return None
         chosen = tuple(str(override.input_line) for override in parsed if _is_choice(override))

@@ -21,7 +21,7 @@ def command(folder: str, conditions: tuple[str, ...], key: str, prune: bool) -> 
     from fedgm.results.find import find
     from fedgm.screen import Screen
 
-    runs = order(matching(find([folder]), conditions), key)
-    Screen().print(table.of_runs(runs))
+    runs = order(matching(find([folder], index=True), conditions), key)
+    Screen().say(table.of_runs(runs))
     if prune:
         table.prune(runs)

@@ -56,7 +56,7 @@ NEEDED = frozenset(("name", "rounds", "algorithm.name", "data.name", "clients.co
 
 def identity(cfg: DictConfig) -> str:
     """The hash of a composed configuration."""
-    values = _resolved(cfg)
+    values = resolved(cfg)
     return identity_of(values, int(cfg.seed), _beside(cfg, values))
 
 
@@ -86,7 +86,7 @@ def identity_of_stored(config: Mapping[str, Any], facts: Mapping[str, Any]) -> s
 
 def beside_config(cfg: DictConfig) -> dict[str, Any]:
     """What :func:`identity_of` needs besides the resolved configuration: a run writes it into its summary."""
-    return _beside(cfg, _resolved(cfg))
+    return _beside(cfg, resolved(cfg))
 
 
 def dotted(node: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
@@ -113,13 +113,14 @@ def _beside(cfg: DictConfig, values: Mapping[str, Any]) -> dict[str, Any]:
     return {"fixed_seeds": fixed_seeds, "contents": _contents(values)}
 
 
-def _resolved(cfg: Any) -> dict[str, Any]:
+def resolved(cfg: Any) -> dict[str, Any]:
+    """The values of a composed configuration by dotted keys."""
     return dotted(cast(dict[str, Any], OmegaConf.to_container(cfg, resolve=True)))
 
 
 def _counts(key: str, config: Mapping[str, Any]) -> bool:
     """Whether a key can change the result, or names what does."""
-    if any(key == left_out or key.startswith(f"{left_out}.") for left_out in NOT_IDENTITY):
+    if _is_left_out(key):
         return False
     if key.startswith("profile."):  # its values only fill other keys; captions show its name
         return key == "profile.name"
@@ -129,6 +130,11 @@ def _counts(key: str, config: Mapping[str, Any]) -> bool:
     if last == "_target_" and str(config[key]).startswith("fedgm."):
         return f"{node}.name" not in config and node != "data.source"  # which data.name names
     return True
+
+
+@lru_cache(maxsize=4096)
+def _is_left_out(key: str) -> bool:
+    return any(key == left_out or key.startswith(f"{left_out}.") for left_out in NOT_IDENTITY)
 
 
 def _is_seed(key: str) -> bool:

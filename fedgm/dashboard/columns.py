@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedgm.results.rows import Row
+from fedgm.results.columns import Rows
 
 Encoded = str | list[float | None]  # base64, [constant] or [first, step]
 ALWAYS = ("test/", "train/", "total/")
@@ -32,15 +32,15 @@ def encode(values: Sequence[Any]) -> Encoded:
         return b64encode(numbers.astype("<f4").tobytes()).decode()
 
 
-def thin(rows: list[Row], most: int) -> list[Row]:
+def thin(rows: Rows, most: int) -> Rows:
     """At most ``most`` rows, evenly spaced, the first and the last among them."""
     if len(rows) <= most:
         return rows
     places = [round(i * (len(rows) - 1) / (most - 1)) for i in range(most)]
-    return [rows[place] for place in places]
+    return Rows(rows[place] for place in places)
 
 
-def names(rows: list[Row], everything: bool) -> list[str]:
+def names(rows: Rows, everything: bool) -> list[str]:
     """Columns to keep: what was measured and what can be an x-axis, or all."""
     columns = dict.fromkeys(key for row in rows for key in row)
     kept = [key for key in columns if everything or key.startswith(ALWAYS) or key in ("round", "clock/time")]

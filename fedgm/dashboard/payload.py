@@ -4,12 +4,13 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
 from fedgm.dashboard import columns
 from fedgm.dashboard.collect import Collection, is_plain
+from fedgm.results.columns import Rows
 from fedgm.results.rows import Row
 from fedgm.results.run import Run
 
@@ -78,9 +79,7 @@ def _metrics(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     return dict(sorted(described.items()))
 
 
-def _run(
-    run: Run, rows: list[Row], shared: dict[str, Any], link: str | None, everything: bool
-) -> dict[str, Any]:
+def _run(run: Run, rows: Rows, shared: dict[str, Any], link: str | None, everything: bool) -> dict[str, Any]:
     facts, config = run.facts, _config(run.config)
     names = columns.names(rows, everything)
     differs = {key: value for key, value in config.items() if key not in shared or shared[key] != value}
@@ -92,7 +91,7 @@ def _run(
         "config": differs,
         "without": sorted(key for key in shared if key not in config),
         "points": len(rows),
-        "columns": {key: columns.encode([row.get(key) for row in rows]) for key in names},
+        "columns": {key: columns.encode(rows.column(key)) for key in names},
         "scores": {key: _plain(run.score(key)) for key in names},
         "staleness": _histogram(run.rows or run.evaluations),
         "link": link,
@@ -105,35 +104,35 @@ def files(folder: Path | None) -> list[str]:
     return [name for name in FILES if folder is not None and is_plain(folder / name)]
 
 
-def _with_start(run: Run) -> list[Row]:
+def _with_start(run: Run) -> Rows:
     """Evaluations, with the model before the first round where it was measured."""
     initial, evaluations = run.facts.get("initial"), _with_seconds(run)
     if not isinstance(initial, dict) or not evaluations:
         return evaluations
     first = evaluations[0]
     totals = {key: 0 for key in first if key.startswith("total/") or key == "clock/time"}
-    return [{**dict.fromkeys(first), **totals, **initial, "round": 0}, *evaluations]
+    return Rows(chain([{**dict.fromkeys(first), **totals, **initial, "round": 0}], evaluations))
 
 
-def _with_seconds(run: Run) -> list[Row]:
+def _with_seconds(run: Run) -> Rows:
     """Evaluations with the wall time until then, where every row has one."""
     seconds, at = 0.0, dict[Any, float]()
     for row in run.rows:
         if row.get("time/round") is None:
-            return run.evaluations
+            return Rows(run.evaluations)
         seconds += float(row["time/round"] or 0) + float(row.get("time/eval") or 0)
         at[row["round"]] = seconds
-    return [{**row, "total/seconds": at[row["round"]]} for row in run.evaluations] if at else run.evaluations
+    return Rows({**row, "total/seconds": at[row["round"]]} if at else row for row in run.evaluations)
 
 
-def _histogram(rows: list[Row]) -> list[tuple[float, int]]:
+def _histogram(rows: Sequence[Row]) -> list[tuple[float, int]]:
     """How many rounds had which mean staleness; nothing where no model was ever stale."""
     values = [row.get("cohort/staleness") for row in rows]
     counts = Counter(round(float(value), 2) for value in values if value is not None)
     return sorted(counts.items()) if any(value > 0 for value in counts) else []
 
 
-def _seconds(stated: Any, rows: list[Row]) -> float | None:
+def _seconds(stated: Any, rows: Rows) -> float | None:
     """As the summary says; a run under way has only its rows."""
     elapsed = rows[-1].get("total/seconds") if rows else None
     return _plain(stated) or (round(elapsed, 1) if elapsed is not None else None)

@@ -83,8 +83,11 @@ class DatasetClients:
     """One map-style dataset a client, shuffled in every pass by (seed, round, client)."""
 
     def __init__(self, datasets: "Sequence[Dataset[Any]]", batch_size: int, seed: int) -> None:
-        from torch.utils.data import IterableDataset
+        from torch.utils.data import DataLoader, IterableDataset
 
+        loaders = any(isinstance(client, DataLoader) for client in datasets)
+        allowed = "datasets, of which the loop makes the batches of each round by itself"
+        require(not loaders, "clients", "DataLoaders", allowed, "[loader.dataset for loader in loaders]")
         allowed = "a list of at least one dataset, each with a length above 0"
         sized = all(not isinstance(d, IterableDataset) and hasattr(d, "__len__") for d in datasets)
         sizes: list[int] = [len(d) for d in datasets] if sized else []  # pyright: ignore[reportArgumentType]
@@ -162,6 +165,9 @@ def as_clients(clients: "ClientData | Sequence[Dataset[Any]]", batch_size: int, 
     """What the loop reads: clients behind the protocol as they are, datasets wrapped."""
     if isinstance(clients, Sequence):
         return DatasetClients(clients, batch_size, seed)
+    known = hasattr(clients, "batches") and hasattr(clients, "count")
+    allowed = "a list of datasets, one for each client, or an object like fedgm.data.clients.ClientData"
+    require(known, "clients", type(clients).__name__, allowed, "clients=[dataset_of_client_0, ...]")
     return clients
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 from fedgm.errors import DataError
+from fedgm.files import user_cache
 
 Progress = Callable[[str, int, int | None], None]  # (what is being done, how far, of how much if known)
 
@@ -21,8 +22,7 @@ def cache_folder(root: str | None = None) -> Path:
     """``root``, else ``$FEDGM_DATA``, else ``fedgm`` in the user's cache."""
     if chosen := root or os.environ.get("FEDGM_DATA"):
         return Path(chosen).expanduser().absolute()
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "fedgm"
+    return user_cache()
 
 
 @contextlib.contextmanager

@@ -4,36 +4,50 @@ from functools import partial
 from typing import Any
 
 from fedgm.client.weights import require_trainable
-from fedgm.errors import require
+from fedgm.errors import ConfigError, require
 from fedgm.federated.events import FederatedCallback, ServerUpdate, StageEnd, fire
 from fedgm.lightning import pl
 from fedgm.schedule import Constant, Plan, Schedule
-from fedgm.server import ServerRule
+from fedgm.server import GeneralMomentum, Momentum, ServerRule
 from fedgm.server.engine import Engine, RoundFacts
 
 
 class FedGM(FederatedCallback):
     """Applies server momentum with the parameters of the current stage.
 
-    ``plan`` is a plan of stages, or a schedule that makes one of the trainer's ``max_epochs`` rounds. An
-    engine that exists already is used as it is: ``FedGM(engine)``.
+    ``FedGM(eta=2, beta=0.9, nu=0.9)`` is Eq. 2; any other rule is ``FedGM(rule)``. ``schedule`` is a plan of
+    stages, or a schedule that makes one of the trainer's ``max_epochs`` rounds. An engine that exists already
+    is used as it is: ``FedGM(engine)``.
 
-    >>> from fedgm.server import GeneralMomentum
     >>> from fedgm.schedule import Multistage
+    >>> callback = FedGM(eta=2, beta=0.9, nu=0.9, schedule=Multistage([2.0, 1.0, 0.5]))
+    >>> from fedgm.server import GeneralMomentum
     >>> rule = GeneralMomentum(eta=2.0, beta=0.9, nu=0.9)
     >>> callback = FedGM(rule, Multistage([2.0, 1.0, 0.5]).plan(1000, rule))
     >>> callback.engine.plan.ends
     [143, 429, 1000]
     """
 
-    def __init__(self, rule: ServerRule | Engine, plan: Plan | Schedule | None = None) -> None:
+    def __init__(
+        self,
+        rule: ServerRule | Engine | None = None,
+        schedule: Plan | Schedule | None = None,
+        *,
+        eta: float | None = None,
+        beta: float | None = None,
+        nu: float | None = None,
+    ) -> None:
         self._engine: Engine | None = None
-        if isinstance(rule, Engine):
-            self._engine = rule
-        elif isinstance(plan, Plan):
-            self._engine = Engine(rule, plan)
+        chosen = _rule(rule, {"eta": eta, "beta": beta, "nu": nu})
+        if isinstance(chosen, Engine):
+            require(schedule is None, "schedule", schedule, "none: an engine has its plan", "FedGM(engine)")
+            self._engine = chosen
+        elif isinstance(schedule, Plan):
+            self._engine = Engine(chosen, schedule)
         else:
-            self._pending = rule, plan or Constant()
+            ok = schedule is None or hasattr(schedule, "plan")
+            require(ok, "schedule", schedule, "a plan or a schedule", "schedule=Multistage([2.0, 1.0, 0.5])")
+            self._pending = chosen, schedule or Constant()
 
     @property
     def engine(self) -> Engine:
@@ -76,3 +90,21 @@ class FedGM(FederatedCallback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue with the momentum of the checkpoint."""
         self.engine.load_state_dict(state_dict)
+
+
+def _rule(rule: ServerRule | Engine | None, rates: dict[str, float | None]) -> ServerRule | Engine:
+    """The rule that was given, or FedGM's own with the given rates; what is neither is refused."""
+    given = {name: value for name, value in rates.items() if value is not None}
+    if rule is None:
+        missing = [name for name in rates if name not in given]
+        hint = "FedGM(eta=1, beta=0.9, nu=0.9)"
+        require(not missing, "FedGM", given or "()", f"a rule, or eta, beta and nu ({missing} missing)", hint)
+        return GeneralMomentum(given["eta"], given["beta"], given["nu"])
+    require(not given, "rule", rule, f"a rule alone: it has its own {', '.join(given)}", "FedGM(rule)")
+    if isinstance(rule, Momentum):
+        rates_of = ", ".join(f"{name}={value:g}" for name, value in rule._asdict().items())
+        raise ConfigError("rule", rule, "a server rule; a Momentum is only its numbers", f"FedGM({rates_of})")
+    ok = isinstance(rule, Engine) or all(hasattr(rule, name) for name in ("hyper", "follow", "init", "step"))
+    allowed = "a server rule: an object with hyper, follow, gain, init and step (fedgm.server.rule)"
+    require(ok and not isinstance(rule, type), "rule", rule, allowed, "FedGM(eta=1, beta=0.9, nu=0.9)")
+    return rule

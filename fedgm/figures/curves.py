@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fedgm.figures.style import BLUE, MUTED, RED, save
-from fedgm.results.rows import Row, evaluations
+from fedgm.results.rows import Row, is_evaluation
 from fedgm.tasks import LOSS, Metric, Scoreboard
 
 TRAIN, TEST, STAGE = BLUE, RED, MUTED
@@ -23,7 +23,7 @@ def draw(
 
     ``initial`` is what the model scored before training: point 0.
     """
-    measured = evaluations(rows, board.headline)
+    measured = list(filter(is_evaluation, rows))
     panels = [("round", metric) for metric in board.metrics]
     if measured and "clock/time" in measured[0]:
         panels.append(("clock/time", board.judge))

@@ -1,5 +1,7 @@
 """The one walker over stored runs: run folders, folders above them, and files of many runs."""
 
+import os
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -7,13 +9,14 @@ from warnings import warn
 
 from fedgm import intake, seals
 from fedgm.config.identity import dotted
-from fedgm.config.trust import text_of
+from fedgm.config.trust import LARGEST
 from fedgm.errors import FedGMError, RefusedError
 from fedgm.lock import is_alive
 from fedgm.plain import message
 from fedgm.results import archive, shape, summary
-from fedgm.results.rows import Row
-from fedgm.results.rows import read as read_rows
+from fedgm.results.columns import Rows
+from fedgm.results.index import Index, Stamp
+from fedgm.results.rows import is_evaluation, stream
 from fedgm.results.run import Run, Status, once
 
 NOT_STORED = ("output_dir", "rerun", "stop_after", "track", "best", "winners", "figure", "checkpoint")
@@ -21,7 +24,6 @@ READ = ("summary.json", "config.yaml", "metrics.jsonl", "model.safetensors")  # 
 BEGUN = "no summary.json: not a run folder, or one that has just begun"
 DAMAGED = "summary.json is damaged"
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
-Stamp = tuple[tuple[int, int] | None, ...]
 
 
 def read_folder(folder: Path, all_rows: bool = False) -> Run | None:
@@ -29,15 +31,14 @@ def read_folder(folder: Path, all_rows: bool = False) -> Run | None:
     facts = summary.read(folder)
     if not summary.is_run(facts):
         return None
-    rows = read_rows(folder / "metrics.jsonl")
-    kept = shape.facts_of(facts) | {"rounds_done": len(rows)}
-    kept["status"] = status_now(folder, facts, rows)
+    measured, rows, count = _rows(folder / "metrics.jsonl", all_rows)
+    kept = shape.facts_of(facts) | {"rounds_done": count}
+    kept["status"] = status_now(folder, facts, count)
     config = {} if seals.changed(folder, facts, [seals.CONFIG]) else configuration(folder)
-    is_sealed = seals.KEY in facts
-    return Run(kept, config, evaluations(rows), folder, rows if all_rows else [], is_sealed)
+    return Run(kept, config, measured, folder, rows, is_sealed=seals.KEY in facts)
 
 
-def status_now(folder: Path, facts: dict[str, Any], rows: list[Row]) -> Status:
+def status_now(folder: Path, facts: dict[str, Any], rows: int) -> Status:
     """The status of a summary, unless the folder shows that it is no longer true."""
     status = Status(facts["status"])
     if not summary.is_whole(folder, facts, rows) and not is_alive(folder):  # a process writes one by one
@@ -47,22 +48,25 @@ def status_now(folder: Path, facts: dict[str, Any], rows: list[Row]) -> Status:
     return status
 
 
-def evaluations(rows: list[Row]) -> list[Row]:
-    """Rows with an evaluation, with the local steps and bytes so far and without times."""
-    steps, sent, measured = 0, 0, list[Row]()
-    for row in rows:
+def _rows(path: Path, all_rows: bool) -> tuple[Rows, Rows, int]:
+    """Rows with an evaluation, with the local steps and bytes so far and without times; all; how many."""
+    steps, sent, count, measured, every = 0, 0, 0, Rows(), Rows()
+    for row in stream(path):
+        count += 1
         steps += int(row.get("cohort/steps") or 0)
         sent += int(row.get("bytes/up") or 0)
-        if any(key.startswith("test/") and value is not None for key, value in row.items()):
+        if all_rows:
+            every.append(row)
+        if is_evaluation(row):
             kept = {k: v for k, v in row.items() if not k.startswith("time/") and k != "samples_per_s"}
             measured.append({**kept, "total/steps": steps, "total/bytes": sent})
-    return measured
+    return measured, every, count
 
 
 def configuration(folder: Path) -> dict[str, Any]:
     """config.yaml with dotted keys."""
     try:
-        content = intake.from_yaml(text_of(folder / "config.yaml"))
+        content = intake.from_yaml(intake.read_text(folder / "config.yaml", LARGEST), aliases=False)
     except (OSError, ValueError):
         return {}
     if not isinstance(content, dict):
@@ -73,42 +77,76 @@ def configuration(folder: Path) -> dict[str, Any]:
 class Walker:
     """All runs of some places; walked again, it reads only the files that have changed."""
 
-    def __init__(self, places: Iterable[str | Path], all_rows: bool = False) -> None:
+    def __init__(self, places: Iterable[str | Path], all_rows: bool = False, index: bool = False) -> None:
         self.places, self.all_rows = [Path(place) for place in places], all_rows
+        self._index = index  # whether runs with their last evaluations alone will do
         self._read: dict[Path, tuple[object, list[Run | str]]] = {}
 
     def walk(self) -> Iterator[tuple[Path, Path, Run | str]]:
         """(place, folder or file, run or why there is none), folders before files of many runs."""
         for place in self.places:
-            for path, run in (*self._folders(place), *self._archives(place)):
-                yield place, path, run
+            folders, files, errors = _below(place)
+            with Index(place if self._index else None) as index:
+                for folder in folders:
+                    yield place, folder, self._folder(folder, index)
+            for error in errors:
+                yield place, Path(error.filename), f"cannot be read ({error.strerror})"
+            for file in files:
+                for run in self._archive(file, is_named=file == place):
+                    yield place, file, run
 
-    def _folders(self, place: Path) -> Iterator[tuple[Path, Run | str]]:
-        names = ("summary.json", "metrics.jsonl") if place.is_dir() else ()
-        for folder in sorted({file.parent for name in names for file in place.rglob(name)}):
-            state = stamp(folder), is_alive(folder)
-            if self._read.get(folder, (None,))[0] != state:
-                self._read[folder] = state, [self._folder(folder)]
-            yield folder, self._read[folder][1][0]
+    def _folder(self, folder: Path, index: Index) -> Run | str:
+        state = stamp(folder)
 
-    def _folder(self, folder: Path) -> Run | str:
+        def read() -> Run | str:
+            seen = state, is_alive(folder)
+            if self._read.get(folder, (None,))[0] != seen:
+                self._read[folder] = seen, [_run(folder, self.all_rows)]
+            return self._read[folder][1][0]
+
+        return index.read(folder, state, read)
+
+    def _archive(self, file: Path, is_named: bool) -> list[Run | str]:
+        if not is_named and not archive.is_archive(file):
+            return []
+        state = stamp(file.parent, (file.name,))
+        if self._read.get(file, (None,))[0] != state or state == (None,):
+            self._read[file] = state, _archive(file)
+        return self._read[file][1]
+
+
+def _below(place: Path) -> tuple[list[Path], list[Path], list[OSError]]:
+    """Folders that look like runs, files that may hold many runs, and folders that cannot be listed."""
+    folders, files, errors = list[Path](), list[Path](), list[OSError]()
+    for folder, inner, names in os.walk(place, onerror=errors.append):
+        if {"summary.json", "metrics.jsonl"} & {*inner, *names}:
+            folders.append(Path(folder))
+        files += [Path(folder, name) for name in names if name.endswith(".jsonl")]
+    if not place.is_dir():
+        files, errors = [place] if place.exists() else [], []
+    return sorted(folders), sorted(files), errors
+
+
+def _run(folder: Path, all_rows: bool) -> Run | str:
+    """The run of a folder, or why there is none."""
+    try:
+        _require_readable(folder)
         if not (folder / "summary.json").exists():
             return BEGUN
-        try:
-            return read_folder(folder, self.all_rows) or DAMAGED
-        except UNREADABLE as error:
-            return f"cannot be read ({type(error).__name__}: {error})"
+        return read_folder(folder, all_rows) or DAMAGED
+    except UNREADABLE as error:
+        return f"cannot be read ({type(error).__name__}: {error})"
 
-    def _archives(self, place: Path) -> Iterator[tuple[Path, Run | str]]:
-        files = sorted(place.rglob("*.jsonl")) if place.is_dir() else [place] if place.exists() else []
-        for file in files:
-            if place.is_dir() and not archive.is_archive(file):
-                continue
-            state = stamp(file.parent, (file.name,))
-            if self._read.get(file, (None,))[0] != state or state == (None,):
-                self._read[file] = state, _archive(file)
-            for run in self._read[file][1]:
-                yield file, run
+
+def _require_readable(folder: Path) -> None:
+    """A file that we may not read says nothing about its run: it is not damaged."""
+    for name in READ:
+        try:
+            intake.opened(folder / name, sys.maxsize).close()
+        except PermissionError:
+            raise
+        except (OSError, ValueError):
+            continue
 
 
 def _archive(file: Path) -> list[Run | str]:
@@ -120,21 +158,24 @@ def _archive(file: Path) -> list[Run | str]:
 
 
 def stamp(folder: Path, names: Iterable[str] = READ) -> Stamp:
-    """Time and size of files: what has not changed is not read again."""
-    stamps: list[tuple[int, int] | None] = []
+    """Times and sizes of files: what has not changed is not read again."""
+    stamps = list[tuple[int, int, int] | None]()
     for name in names:
         try:
             status = (folder / name).stat()
-            stamps.append((status.st_mtime_ns, status.st_size))
+            stamps.append((status.st_mtime_ns, status.st_ctime_ns, status.st_size))
         except OSError:
             stamps.append(None)
     return tuple(stamps)
 
 
-def below(*places: str | Path, all_rows: bool = False) -> list[Run]:
-    """Every run of the places once; what cannot be read is left out, with a warning."""
+def below(*places: str | Path, all_rows: bool = False, index: bool = False) -> list[Run]:
+    """Every run of the places once; what cannot be read is left out, with a warning.
+
+    With an ``index`` a run may come from there, with its last evaluations alone.
+    """
     runs, notes = list[Run](), dict[str, list[str]]()
-    for place, path, run in Walker(places, all_rows).walk():
+    for place, path, run in Walker(places, all_rows, index).walk():
         if isinstance(run, Run):
             runs.append(run)
         elif path == place and not place.is_dir():
@@ -146,11 +187,11 @@ def below(*places: str | Path, all_rows: bool = False) -> list[Run]:
     return list(once(runs).values())
 
 
-def find(places: Iterable[str | Path]) -> list[Run]:
+def find(places: Iterable[str | Path], index: bool = False) -> list[Run]:
     """All runs of the places, each once; a place without any is an error."""
     runs: list[Run] = []
     for place in map(Path, places):
-        there = below(place)
+        there = below(place, index=index)
         if not there:
             raise RefusedError(
                 f"{place}: contains no run. Try outputs, outputs/NAME/RUN/seed=0 or a file of --export"

@@ -38,8 +38,13 @@ def algorithm(run: Run) -> str:
 def differing(runs: Sequence[Run]) -> list[str]:
     """Keys that tell the runs apart: not seeds, nor what follows them, nor what cannot change a result."""
     keys = list(dict.fromkeys(key for run in runs for key in run.config))
-    values = {key: {_text(run.config.get(key), sys.maxsize) for run in runs} for key in keys if _counts(key)}
-    return [key for key in values if len(values[key]) > 1]
+    return [key for key in keys if _counts(key) and _differs([run.config.get(key) for run in runs])]
+
+
+def _differs(values: list[Any]) -> bool:
+    """Whether they are not all shown alike; the same value is not put into words again."""
+    different = {(type(value), repr(value)): value for value in values}.values()
+    return len({_text(value, sys.maxsize) for value in different}) > 1
 
 
 def _counts(key: str) -> bool:

@@ -3,34 +3,35 @@
 import json
 import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from fedgm import intake
 from fedgm.results.curve import last10
 from fedgm.tasks.metric import Row, Scoreboard
 
 
 def read(path: Path) -> list[Row]:
     """Rows of rounds 1, 2, 3 ... as far as they are whole: up to a cut, garbled, missing or double line."""
+    return list(stream(path))
+
+
+def stream(path: Path) -> Iterator[Row]:
+    """The same one by one, in the memory of a row."""
     try:
-        lines = path.read_bytes().splitlines() if path.is_file() else []  # a pipe would never end
-    except OSError:
-        return []
-    rows: list[Row] = []
-    for number, line in enumerate(lines, start=1):
-        try:
+        for number, line in enumerate(intake.lines(path, sys.maxsize), start=1):
             row = json.loads(line)
-        except (ValueError, RecursionError):
-            break
-        if not _is_row(row, number):
-            break
-        rows.append(row)
-    return rows
+            if not _is_row(row, number):
+                return
+            yield row
+    except (OSError, ValueError, RecursionError):
+        return
 
 
 def has_more(path: Path, rows: list[Row]) -> bool:
     """Whether something follows the rows that could be read."""
-    return len(path.read_bytes().splitlines()) > len(rows)
+    return sum(1 for _ in intake.lines(path, sys.maxsize)) > len(rows)
 
 
 def _is_row(row: Any, number: int) -> bool:
@@ -51,9 +52,9 @@ def dump(row: Row) -> str:
     return json.dumps(clean) + "\n"
 
 
-def evaluations(rows: list[Row], headline: str) -> list[Row]:
-    """The rows of rounds in which the global model was measured, told by the column that judges a run."""
-    return [row for row in rows if row.get(headline) is not None]
+def is_evaluation(row: Row) -> bool:
+    """Whether the global model was measured on the test set in this round."""
+    return any(value is not None and key.startswith("test/") for key, value in row.items())
 
 
 def summarise(rows: list[Row], board: Scoreboard) -> dict[str, Any]:
@@ -61,13 +62,13 @@ def summarise(rows: list[Row], board: Scoreboard) -> dict[str, Any]:
 
     A damaged row may lack a column: None, which no checksum takes for the row that was written.
     """
-    measured = evaluations(rows, board.headline)
+    measured = list(filter(is_evaluation, rows))
     seconds = sum((row.get("time/round") or 0) + (row.get("time/eval") or 0) for row in rows)
     summary: dict[str, Any] = {"rounds_done": len(rows), "seconds": round(seconds, 3)}
     if not measured:
         return {**summary, "final": None, "best": None, "last10": None}
     sign = 1 if board.judge.better == "higher" else -1
-    best = max(measured, key=lambda row: sign * (row[board.headline] or 0.0))
+    best = max(measured, key=lambda row: sign * (row.get(board.headline) or 0.0))
     return {
         **summary,
         "final": {"round": measured[-1]["round"], **{k: measured[-1].get(k) for k in board.columns}},

@@ -5,7 +5,7 @@ with chance, where its metric has a chance level.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -33,10 +33,11 @@ class Run:
 
     facts: dict[str, Any]
     config: dict[str, Any]
-    evaluations: list[Row] = field(repr=False)
+    evaluations: Sequence[Row] = field(repr=False)
     folder: Path | None = None  # None: it comes from an archive
-    rows: list[Row] = field(default_factory=list[Row], repr=False)  # of every round, where asked for
+    rows: Sequence[Row] = field(default=(), repr=False)  # of every round, where asked for
     is_sealed: bool = True  # False: of an older version, whose files do not show that they were changed
+    mark: str | None = None  # its identity, where that has been computed before
 
     @classmethod
     def missing(cls, seed: int) -> "Run":
@@ -46,7 +47,7 @@ class Run:
     @cached_property
     def key(self) -> Key:
         """What identifies a run: its identity, computed from the stored configuration, and its seed."""
-        return identity_of_stored(self.config, self.facts), self.facts["seed"]
+        return self.mark or identity_of_stored(self.config, self.facts), self.facts["seed"]
 
     @property
     def seed(self) -> int:

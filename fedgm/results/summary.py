@@ -72,7 +72,7 @@ def require_whole(folder: Path, done: dict[str, Any]) -> None:
     """Refuse a run that is done but lacks its results: only the user knows where they went."""
     rows = read_rows(folder / RESULTS[0])
     lost = [name for name in RESULTS if not (folder / name).is_file()] or _changed(
-        folder, done, RESULTS, rows
+        folder, done, RESULTS, len(rows)
     )
     if not is_as_written(done, SUMMARY):
         lost = ["summary.json (changed)"]
@@ -86,7 +86,7 @@ def require_whole(folder: Path, done: dict[str, Any]) -> None:
         )
 
 
-def is_whole(folder: Path, facts: dict[str, Any], rows: list[Row]) -> bool:
+def is_whole(folder: Path, facts: dict[str, Any], rows: int) -> bool:
     """Whether the files of a folder fit each other, for readers of many runs: a model need only be there."""
     gone = [name for name in facts.get("digests") or {} if not (folder / name).is_file()]
     small = (CONFIG, RESULTS[0])
@@ -110,12 +110,12 @@ def _agree(computed: dict[str, Any] | None, stored: Any) -> bool:
     return all(a == b or (None not in (a, b) and math.isclose(a, b, rel_tol=1e-12)) for a, b in pairs)
 
 
-def _changed(folder: Path, facts: dict[str, Any], files: Iterable[str], rows: list[Row]) -> list[str]:
+def _changed(folder: Path, facts: dict[str, Any], files: Iterable[str], rows: int) -> list[str]:
     """Files that are there, but not as the run has written them; older versions kept no checksums."""
     if unlike := [f"{name} (changed)" for name in changed(folder, facts, files)]:
         return unlike
-    whole = facts["status"] not in DONE or facts.get("rounds_done") in (None, len(rows))
-    return [] if whole else [f"metrics.jsonl (changed: it has {len(rows)} rows)"]
+    whole = facts["status"] not in DONE or facts.get("rounds_done") in (None, rows)
+    return [] if whole else [f"metrics.jsonl (changed: it has {rows} rows)"]
 
 
 def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:

@@ -1,7 +1,9 @@
 """Stored runs in a table, and one of them in full."""
 
+import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,45 +13,38 @@ from fedgm.plain import plain
 from fedgm.results.summary import Status
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from fedgm.results.run import Run
-    from fedgm.screen import Screen
+    from fedgm.screen import Listing, Screen
 
 UNSEALED, OLDER = "*", "of an older version: changes to its files do not show"
 PATH = 4096  # characters of a path: it is there to be copied
 PRUNED = (Status.FAILED, Status.KILLED, Status.STOPPED)  # paused and diverged runs are results
 
 
-def of_runs(runs: "Sequence[Run]") -> "Table":
+def of_runs(runs: "Sequence[Run]") -> "Listing":
     """A line for each run."""
-    from rich.table import Table
-
     from fedgm.results import labels
     from fedgm.results.choose import main_metric, shown
+    from fedgm.screen import Listing
 
     metric = main_metric(runs)
-    sizes = {run.key: size(run.folder) for run in runs}
-    whole = f"{len(runs)} runs" + (f", {_bytes(sum(sizes.values()))}" if any(sizes.values()) else "")
-    made = Table(header_style="bold", title=whole)
-    head = ("experiment", "run", "seed", "status", "round", *(("last 10", "final") if metric else ()), "size")
-    for name in head:
-        made.add_column(
-            name, justify="right" if name in ("seed", "round", "last 10", "final", "size") else "left"
-        )
+    sizes = [size(run.folder) for run in runs]
+    whole = f"{len(runs)} runs" + (f", {_bytes(sum(sizes))}" if any(sizes) else "")
+    numbers = ("seed", "round", *(("last 10", "final") if metric else ()), "size")
+    head = ("experiment", "run", "seed", "status", *numbers[1:])
     keys = list(dict.fromkeys([*labels.RATES, *labels.differing(runs)]))
-    for run in runs:
+    lines: list[Sequence[str]] = []
+    for run, stored in zip(runs, sizes, strict=True):
         facts = run.facts
         scores = (
             (shown(run, metric, run.score(metric)), shown(run, metric, run.final(metric))) if metric else ()
         )
         rounds = f"{facts['rounds_done']}/{facts['rounds']}"
         name, words = plain(facts["name"], 60), labels.label(run, keys)
-        made.add_row(name, words, str(facts["seed"]), _status(run), rounds, *scores, _bytes(sizes[run.key]))
+        lines.append((name, words, str(facts["seed"]), _status(run), rounds, *scores, _bytes(stored)))
     notes = [f"{plain(metric)}: mean of the last 10 evaluations, and the last"] if metric else []
     notes += [f"{UNSEALED} {OLDER}"] if not all(run.is_sealed for run in runs) else []
-    made.caption = "; ".join(notes) or None
-    return made
+    return Listing(whole, head, lines, numbers, "; ".join(notes))
 
 
 def _status(run: "Run") -> str:
@@ -58,7 +53,15 @@ def _status(run: "Run") -> str:
 
 def size(folder: Path | None) -> int:
     """Bytes of a run folder; 0 for a run of an archive."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder else 0
+    total, folders = 0, [str(folder)] if folder else []
+    for place in folders:  # grows while it is read
+        with suppress(OSError), os.scandir(place) as entries:  # gone, or one that we may not read
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    total += entry.stat(follow_symlinks=False).st_size
+    return total
 
 
 def _bytes(count: int) -> str:

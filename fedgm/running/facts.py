@@ -10,7 +10,7 @@ from typing import Any
 from fedgm.config import RunConfig
 from fedgm.config.winners import origin
 from fedgm.results import rows
-from fedgm.results.summary import covered
+from fedgm.results.summary import Status, covered
 from fedgm.running.parts import Parts
 from fedgm.seals import SUMMARY, checksums, write_json
 from fedgm.server.plan import Decided, Plan
@@ -23,7 +23,7 @@ def facts_of(config: RunConfig, parts: Parts, folder: Path, mark: str) -> dict[s
     """All that is known before the first round."""
     rule, plan, board = parts.engine.rule, parts.engine.plan, parts.board
     return {
-        "status": "running",
+        "status": Status.RUNNING,
         "name": config.name,
         "algorithm": config.algorithm["name"],
         "schedule": config.schedule["name"],

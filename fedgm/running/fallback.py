@@ -52,7 +52,7 @@ def newest_good(
 def is_paused_at(folder: Path, run: str, before: dict[str, Any], last: float) -> bool:
     """Whether a paused run has every round until ``last``, with its rows as they were written."""
     t = before.get("rounds_done") or 0
-    if before.get("status") != "paused" or t < last:
+    if before.get("status") != summary.Status.PAUSED or t < last:
         return False
     stored = rows.read(folder / "metrics.jsonl")
     whole = len(stored) >= t and not rows.has_more(folder / "metrics.jsonl", stored)

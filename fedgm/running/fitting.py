@@ -7,7 +7,7 @@ from fedgm.client.optimizers import effective, is_plain_sgd
 from fedgm.client.rules import ClientRule
 from fedgm.config import RunConfig
 from fedgm.config.parts import build
-from fedgm.errors import require, require_fits
+from fedgm.errors import ClashError, RefusedError, require, require_fits
 from fedgm.federated.fitting import is_whole, require_guarantee, require_mean, require_sending
 from fedgm.participation import Participation
 from fedgm.server import ServerRule
@@ -116,8 +116,16 @@ def _require_private(
 def built_optimizer(config: RunConfig) -> Optimizer:
     """The optimiser that clients will have, over a weight of its own: what holds is asked of it."""
     name = config.local.optimizer
-    weight = torch.zeros(1, requires_grad=True)
-    return build(config.local.optimizers[name], f"local.optimizers.{name}", kind=Optimizer, params=[weight])
+    key, node = f"local.optimizers.{name}", config.local.optimizers[name]
+    weight = torch.zeros(1, 1, requires_grad=True)
+    try:
+        return build(node, key, kind=Optimizer, params=[weight])
+    except RefusedError:
+        raise
+    except Exception as error:  # its own checks: a momentum below 0, two options that clash
+        values = ", ".join(f"{option}={value}" for option, value in node.items() if option != "_target_")
+        reason = f"{node['_target_']} cannot be built from this ({error})"
+        raise ClashError(key, values, reason, f"other values of {key}, or local.optimizer=sgd") from None
 
 
 def _require_local(config: RunConfig, client: ClientRule) -> None:

@@ -41,14 +41,28 @@ def label(cfg: DictConfig, overrides: Iterable[str]) -> str:
 def locate(cfg: DictConfig, overrides: Iterable[str], hash: str | None = None) -> Path:
     """``<output_dir>/<experiment>/<label>-<8 hex>/seed=<n>``; a run keeps the folder it has."""
     home, mark = Path(str(cfg.output_dir)) / str(cfg.name), hash or identity(cfg)
-    named = [path / f"seed={cfg.seed}" for path in sorted(home.glob(f"*-{mark[:8]}"))]
+    try:
+        stamp = home.stat().st_mtime_ns
+        named = [path / f"seed={cfg.seed}" for path in _by_hash(home, stamp).get(mark[:8], ())]
+    except OSError:
+        stamp, named = None, []
     if there := [path for path in named if path.is_dir()]:
         return there[0]
-    if home.is_dir() and (
-        older := _begun_by_older_versions(home, home.stat().st_mtime_ns).get((mark, cfg.seed))
-    ):
+    if stamp is not None and (older := _begun_by_older_versions(home, stamp).get((mark, cfg.seed))):
         return older
     return named[0] if named else home / f"{label(cfg, overrides)}-{mark[:8]}" / f"seed={cfg.seed}"
+
+
+@lru_cache(maxsize=8)
+def _by_hash(home: Path, stamp: int) -> dict[str, list[Path]]:
+    """Folders by the end of their names; listed once for all points of a sweep."""
+    del stamp  # changes when a folder is added
+    folders: dict[str, list[Path]] = {}
+    for path in sorted(home.iterdir()):
+        start, _, mark = path.name.rpartition("-")
+        if start:
+            folders.setdefault(mark, []).append(path)
+    return folders
 
 
 @lru_cache(maxsize=8)

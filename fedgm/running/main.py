@@ -19,6 +19,7 @@ from fedgm import config
 from fedgm.config.refusals import ERRORS
 from fedgm.errors import FedGMError, RefusedError, RunLockedError, near
 from fedgm.plain import message
+from fedgm.starting import with_output
 
 FULL = "HYDRA_FULL_ERROR"  # set by a user: Hydra's own traceback
 _begun: list[bool] = []  # whether Hydra has taken the words: what is raised after that is not about them
@@ -68,6 +69,7 @@ def _end(error: FedGMError) -> str:
     return "refused" if isinstance(error, RefusedError) else "failed"
 
 
+@with_output()
 def main() -> None:
     """Compose with Hydra and run; what Hydra refuses is reported in our words, with exit code 2."""
     try:

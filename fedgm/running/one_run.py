@@ -22,6 +22,7 @@ from fedgm.files import write_atomically
 from fedgm.lightning import pl
 from fedgm.lock import locked
 from fedgm.results import rows, summary
+from fedgm.results.summary import Status
 from fedgm.running import checkpoint, facts, fallback, memory, terminal
 from fedgm.running.folder import create, empty, has_config, require_run, restore_config, write_config
 from fedgm.running.loggers import round_log
@@ -45,9 +46,9 @@ class RunResult:
     summary: dict[str, Any]
 
     @property
-    def status(self) -> str:
+    def status(self) -> Status:
         """finished, diverged, paused, failed or stopped."""
-        return self.summary["status"]
+        return Status(self.summary["status"])
 
 
 class OneRun:
@@ -139,14 +140,14 @@ class OneRun:
         try:
             sync = self.config.checkpoint.sync
             write_config(self.folder, self.cfg, sync)
-            facts.write(self.folder, self.static, "running", sync)
+            facts.write(self.folder, self.static, Status.RUNNING, sync)
             ended = self._train(before)
         except (KeyboardInterrupt, SystemExit):
-            ended = self._give_up("stopped", "interrupted; the same command continues it")
+            ended = self._give_up(Status.STOPPED, "interrupted; the same command continues it")
             terminal.stopped(self.console, ended)
             raise KeyboardInterrupt from None  # Lightning makes SystemExit of it, which would end a notebook
         except OSError as error:
-            ended = self._give_up("failed", str(error))
+            ended = self._give_up(Status.FAILED, str(error))
             if not self.folder.exists():  # the first to notice may be a checkpoint
                 self.log.require_folder()
             if output := output_error():
@@ -159,10 +160,10 @@ class OneRun:
                 "write permission; then the same command continues the run."
             ) from error
         except BaseException as error:
-            ended = self._give_up("failed", f"{type(error).__name__}: {error}".splitlines()[0])
+            ended = self._give_up(Status.FAILED, f"{type(error).__name__}: {error}".splitlines()[0])
             raise
         finally:
-            wanted = ended["status"] == "stopped" and in_sweep_agent()  # by early_terminate
+            wanted = ended["status"] == Status.STOPPED and in_sweep_agent()  # by early_terminate
             self.log.finish(ended, failed=ended["status"] not in summary.WELL and not wanted)
         terminal.closing(self.console, ended, self.folder)
         return RunResult(self.folder, ended)
@@ -181,14 +182,14 @@ class OneRun:
         self.log.require_folder()
         self.log.ensure_whole()
         if loop.diverged is None and self.last <= rounds_done(trainer) < config.rounds:
-            return self._conclude("paused", None, loop.initial)
+            return self._conclude(Status.PAUSED, None, loop.initial)
         if config.eval.point == "average" and loop.diverged is None:  # keep the model that was evaluated
             weights = FlatWeights(module)
             x = weights.read()
             weights.write(x._replace(x=self.parts.engine.average(x.x, config.rounds)))
         self._save_model(module)
         early = "a callback stopped it" if rounds_done(trainer) < config.rounds else None
-        status = "diverged" if loop.diverged else "finished"
+        status = Status.DIVERGED if loop.diverged else Status.FINISHED
         return self._conclude(status, loop.diverged or early, loop.initial)
 
     def _load(self) -> tuple[ClientData, TaskModule, ClientStore | None]:
@@ -264,7 +265,7 @@ class OneRun:
         stored = save(storable(module.state_dict()))
         write_atomically(self.folder / "model.safetensors", stored, self.config.checkpoint.sync)
 
-    def _conclude(self, status: str, reason: str | None, initial: dict[str, float]) -> dict[str, Any]:
+    def _conclude(self, status: Status, reason: str | None, initial: dict[str, float]) -> dict[str, Any]:
         """Curves, summary, then the checkpoints go: a kill in between only repeats this."""
         from fedgm.figures import curves  # matplotlib: half a second that no first round should wait for
 
@@ -283,7 +284,7 @@ class OneRun:
             checkpoint.discard(self.folder / "checkpoints")
         return ended
 
-    def _give_up(self, status: str, reason: str) -> dict[str, Any]:
+    def _give_up(self, status: Status, reason: str) -> dict[str, Any]:
         """Record a failure; a full disk may refuse even this and must not hide the cause."""
         try:
             return facts.write(self.folder, self.static, status, reason=reason)

@@ -230,8 +230,7 @@ def _require_task(config: RunConfig, task: "type[TaskModule]") -> None:
     check_part(config.task, "task", given={"net", "optimizer", "channels_last"})
     check_part(config.model, "model", given=set(task.model_needs))
     require_weights(config.model)
-    local = config.local
-    check_part(local.optimizers[local.optimizer], f"local.optimizers.{local.optimizer}", given={"params"})
+    built_optimizer(config)
 
 
 def _callbacks(config: RunConfig) -> "list[pl.Callback]":

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fedgm.plain import plain
+from fedgm.results.summary import Status
 from fedgm.screen import Screen
 from fedgm.tasks.metric import scoreboard
 
@@ -63,9 +64,7 @@ def caption(summary: dict[str, Any]) -> str:
 def closing(console: Screen, summary: dict[str, Any], folder: Path) -> None:
     """The result and where everything is."""
     s = summary
-    colour = {"finished": "green", "diverged": "yellow", "stopped": "yellow", "paused": "yellow"}.get(
-        s["status"], "red"
-    )
+    colour = {Status.FINISHED: "green", Status.FAILED: "red"}.get(s["status"], "yellow")
     table = Table(
         show_header=True,
         header_style="bold",
@@ -84,7 +83,7 @@ def closing(console: Screen, summary: dict[str, Any], folder: Path) -> None:
     console.print(table)
     reason = f": {plain(s['reason'], 1000)}" if s.get("reason") else ""
     rounds = f"{reason} after {s['rounds_done']} of {s['rounds']} rounds, {s['seconds']:.0f} s"
-    more = "; a larger stop_after continues it" if s["status"] == "paused" else ""
+    more = "; a larger stop_after continues it" if s["status"] == Status.PAUSED else ""
     console.print(Text.assemble((s["status"], f"bold {colour}"), rounds, more))
     for name in ("curves.png", "metrics.jsonl", "summary.json", "model.safetensors", "wandb"):
         if (folder / name).exists():

@@ -91,8 +91,9 @@ def _plan(cfg: DictConfig) -> Plan:
 def _part(cfg: DictConfig, whole: Run, hash: str) -> Run | None:
     """The run that the shorter one would be; None where the longer one has not got that far."""
     rounds, done = int(cfg.rounds), whole.rounds_done
-    said = re.search(r"in round (\d+)", str(whole.facts.get("reason")))  # it may have no row of that round
-    lost = whole.is_divergent and (int(said[1]) if said else done) <= rounds
+    if whole.is_divergent and done == rounds:
+        return None  # in this round or in the next, which has no row then
+    lost = whole.is_divergent and done < rounds
     rows = [
         {key: value for key, value in row.items() if key != FOLLOWS}
         for row in whole.evaluations
@@ -115,7 +116,7 @@ def _part(cfg: DictConfig, whole: Run, hash: str) -> Run | None:
         "seconds": round(float(whole.facts.get("seconds") or 0.0) * min(1.0, rounds / max(1, done)), 1),
     }
     config = whole.config | {key: cfg[key] for key in (*MAY_DIFFER, "paper_rounds")}
-    return replace(whole, facts=facts, config=config, evaluations=rows, folder=None)
+    return replace(whole, facts=facts, config=config, evaluations=rows, folder=None, mark=None)
 
 
 def _clients(cfg: DictConfig, rows: Sequence[Row]) -> float:

@@ -3,19 +3,16 @@
 import hashlib
 import re
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import DictConfig
 
-from fedgm.config import compose, conf_dir
-from fedgm.config.identity import identity
 from fedgm.config.winners import reading
-from fedgm.errors import ClashError, ConfigError, near, require, require_fits
+from fedgm.errors import require, require_fits
 from fedgm.running.folder import locate
+from fedgm.study.composition import Composition, Configs, word
 from fedgm.study.sweep_file import MOST, SweepFile, Value
 
 LONGEST = 120  # characters of the name of a sweep's folder
@@ -40,7 +37,7 @@ class Job:
     rounds: int
     eval_every: int
 
-    @property
+    @cached_property
     def key(self) -> tuple[str, int]:
         """What identifies its run."""
         return self.hash, self.seed
@@ -53,14 +50,14 @@ class SweepPlan:
     file: SweepFile
     extra: tuple[str, ...]
     jobs: tuple[Job, ...]
-    configs: tuple[DictConfig, ...]  # of each job, to be checked before the first run
+    configs: Sequence[DictConfig]  # of each job, to be checked before the first run
     experiment: str
     algorithm: str
     reading: str | None  # start | current | literal, of autonomous clients
     profile: str
     output_dir: Path
 
-    @property
+    @cached_property
     def seeds(self) -> list[int]:
         """In ascending order."""
         return sorted({job.seed for job in self.jobs})
@@ -80,31 +77,29 @@ class SweepPlan:
 
 
 def make(file: SweepFile, extra: Sequence[str], seeds: Sequence[int], output_dir: str) -> SweepPlan:
-    """Compose every point; the first that cannot be composed is refused with its key."""
+    """Every point with its hash and folder; the first that cannot be composed is refused with its key."""
     _require_free(file, extra)
     once = "seed" not in file.points[0] or len(seeds) == 1
     require_fits(once, "--seeds", ",".join(map(str, seeds)), "the sweep file sets seed", "--seeds 0")
     jobs_planned = len(file.points) * len(seeds)
     require(jobs_planned <= MOST, "--seeds", f"{jobs_planned:,} runs", f"at most {MOST:,}", "fewer seeds")
     shared = [*file.fixed, *extra, f"output_dir={output_dir}"]
-    bases: dict[tuple[str, ...], DictConfig] = {}
+    composition = Composition(file, shared)
     jobs: list[Job] = []
-    configs: list[DictConfig] = []
+    planned: list[tuple[int, dict[str, Value]]] = []
     for number, values in enumerate(file.points):
-        groups = tuple(_word(key, value) for key, value in values.items() if _is_group(key))
-        if groups not in bases:
-            bases[groups] = _composed(file, [*shared, *groups], number)
         for seed in seeds:
-            cfg = _updated(file, bases[groups], {**values, "seed": values.get("seed", seed)})
-            words = (*shared, *(_word(k, v) for k, v in values.items()), f"seed={cfg.seed}")
-            hash, rounds, every = identity(cfg), int(cfg.rounds), int(cfg.eval.every)
+            planned.append((number, {**values, "seed": values.get("seed", seed)}))
+            cfg, at, hash = composition.point(*planned[-1])
+            words = (*shared, *(word(k, v) for k, v in values.items()), f"seed={cfg.seed}")
+            rounds, every = int(at["rounds"]), int(at["eval.every"])
             folder = locate(cfg, words, hash)
             jobs.append(Job(number, int(cfg.seed), values, words, folder, hash, rounds, every))
-            configs.append(cfg)
     _require_distinct(file, jobs)
+    configs = Configs(composition, planned)
     first = configs[0]
     return SweepPlan(
-        file, tuple(extra), tuple(jobs), tuple(configs), str(first.name), str(first.algorithm.name),
+        file, tuple(extra), tuple(jobs), configs, str(first.name), str(first.algorithm.name),
         reading(first.participation), str(first.profile.name), Path(output_dir),
     )  # fmt: skip
 
@@ -117,8 +112,8 @@ OURS = {
 
 def _require_free(file: SweepFile, extra: Sequence[str]) -> None:
     """Refuse overrides that fight the file or the runner."""
-    for word in (*file.fixed, *extra):
-        key, _, value = word.lstrip("+~").partition("=")
+    for given in (*file.fixed, *extra):
+        key, _, value = given.lstrip("+~").partition("=")
         require_fits(key not in OURS, key, value, "the sweep itself decides this", OURS.get(key, ""))
         require_fits(key not in file.points[0], key, value, f"the sweep file sets {key}", f"edit {file.path}")
 
@@ -138,71 +133,3 @@ def _require_distinct(file: SweepFile, jobs: list[Job]) -> None:
     require(file.halving is None or len(lengths) == 1, key, "with several lengths", allowed, hint)
     allowed = "other keys: seeds judge, they do not compete"
     require(file.halving is None or "seed" not in file.points[0], key, "with parameters.seed", allowed, hint)
-
-
-def _is_group(key: str) -> bool:
-    """Whether a key chooses a file in conf/ (algorithm, participation/sampler) rather than a value."""
-    return (conf_dir() / key).is_dir()
-
-
-def _word(key: str, value: Value) -> str:
-    """``key=value`` as a user would type it."""
-    words = {None: "null", True: "true", False: "false"}
-    shown = words[value] if value is None or isinstance(value, bool) else value
-    return f"{key}={shown}"
-
-
-def _composed(file: SweepFile, words: list[str], number: int) -> DictConfig:
-    """Hydra's composition, its refusal in our words."""
-    try:
-        return compose(words)
-    except ConfigError as error:
-        reason = " ".join(str(error).split())
-        raise ClashError(
-            f"{file.path.name}: point {number}", " ".join(words), reason, "python run.py --help"
-        ) from None
-
-
-def _updated(file: SweepFile, base: DictConfig, values: dict[str, Any]) -> DictConfig:
-    """What Hydra makes of ``key=value`` words after composing, without composing again."""
-    cfg = deepcopy(base)
-    for key, value in values.items():
-        if _is_group(key):
-            continue
-        try:
-            if OmegaConf.select(cfg, key, throw_on_missing=False, default=_ABSENT) is _ABSENT:
-                raise KeyError(key)
-            OmegaConf.update(cfg, key, value, merge=True)
-        except KeyError:
-            closest = near(key, _keys(cfg))
-            hint = f"{closest}: in its place" if closest else "python run.py --cfg job shows all keys"
-            where = f"{file.path.name}: parameters.{key}"
-            raise ConfigError(where, value, "a key of the configuration", hint) from None
-        except OmegaConfBaseException as error:
-            where = f"{file.path.name}: parameters.{key}"
-            raise ClashError(
-                where, value, str(error).splitlines()[0], "python run.py --cfg job shows all keys"
-            ) from None
-    return cfg
-
-
-_ABSENT = object()
-
-
-def _keys(cfg: DictConfig) -> list[str]:
-    """All dotted keys, to suggest the closest."""
-    keys: list[str] = []
-
-    def walk(node: Any, prefix: str) -> None:
-        for key in node:
-            keys.append(f"{prefix}{key}")
-            inner = (
-                None
-                if OmegaConf.is_interpolation(node, key) or OmegaConf.is_missing(node, key)
-                else node[key]
-            )
-            if isinstance(inner, DictConfig):
-                walk(inner, f"{prefix}{key}.")
-
-    walk(cfg, "")
-    return keys

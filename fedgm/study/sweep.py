@@ -14,6 +14,7 @@ from fedgm.files import write_atomically
 from fedgm.plain import plain
 from fedgm.results import archive
 from fedgm.results.find import find
+from fedgm.results.index import Index
 from fedgm.results.run import Key, Run, once
 from fedgm.results.summary import WELL
 from fedgm.screen import Screen
@@ -79,7 +80,8 @@ class Sweep:
 
     def status(self) -> None:
         """How far it is, on the screen alone."""
-        closing(self.console, self.results, {})
+        with Index(self.plan.folder) as index:
+            closing(self.console, Results(self.plan, self.results.stored, index=index), {})
 
     def conclude(self, failed: dict[tuple[str, int], str], send: bool = True) -> None:
         """Table and pictures, in the sweep's folder, on the screen and (where runs go there) in W&B."""

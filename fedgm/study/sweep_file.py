@@ -193,7 +193,7 @@ def _halving(path: Path, content: dict[str, Any]) -> Halving | None:
     eta = node.get("eta", 3)
     require(isinstance(eta, int | float) and eta >= 1.01, f"{key}.eta", eta, "a number from 1.01 on", example)
     low, high, s = node.get("min_iter"), node.get("max_iter"), node.get("s")
-    whole = all(value is None or (type(value) is int and value >= 1) for value in (low, high, s))
+    whole = all(value is None or (type(value) is int and 1 <= value <= 10**9) for value in (low, high, s))
     ok = whole and (low is not None or (high is not None and s is not None))
     require(ok, key, node, "min_iter, or max_iter and s", example)
     return Halving(float(eta), low, high, s)

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fedgm.lock import is_alive
-from fedgm.results.find import Stamp, read_folder, stamp
+from fedgm.results.find import read_folder, stamp
+from fedgm.results.index import Index, Stamp
 from fedgm.results.run import Key, Run, Status
 from fedgm.study import rungs
 from fedgm.study.points import Job, SweepPlan
@@ -20,13 +21,14 @@ class Results:
     plan: SweepPlan
     stored: Mapping[Key, Run] = field(default_factory=dict[Key, Run])
     lost: set[Key] = field(default_factory=set[Key])  # crashed here: they count as the last of their rung
+    index: Index = field(default_factory=lambda: Index(None))  # one with a place keeps last evaluations alone
     _read: dict[Key, tuple[Stamp, Run | None]] = field(default_factory=dict[Key, tuple[Stamp, Run | None]])
 
     def of(self, job: Job) -> Run | None:
         """The newest state of a run; files that have not changed are not read again."""
-        state = stamp(job.folder, ("summary.json", "metrics.jsonl"))
+        state = stamp(job.folder)
         if job.key not in self._read or self._read[job.key][0] != state:
-            run = read_folder(job.folder)
+            run = self.index.read(job.folder, state, lambda: read_folder(job.folder))
             if (run is None or not run.is_done) and job.key in self.stored:
                 run = self.stored[job.key]
             self._read[job.key] = state, run

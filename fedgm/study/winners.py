@@ -10,7 +10,7 @@ import yaml
 from fedgm.errors import FedGMError, require, require_fits
 from fedgm.files import write_atomically
 from fedgm.results.best_of import BestOf, best_of
-from fedgm.results.find import read_folder
+from fedgm.results.find import below
 from fedgm.results.run import Run, Status
 from fedgm.study.points import Job, SweepPlan
 from fedgm.study.sweep_progress import Results, targets
@@ -57,8 +57,7 @@ def at_budget(results: Results, ranked: list[Ranked]) -> BestOf | None:
 def other_seeds(winner: Ranked, results: Results) -> dict[int, float]:
     """Scores of the winner on seeds that had no part in choosing it; a diverged run counts with chance."""
     scores: dict[int, float] = {}
-    around = (read_folder(folder) for folder in sorted(winner.job.folder.parent.glob("seed=*")))
-    for run in (*results.stored.values(), *(run for run in around if run is not None)):
+    for run in (*results.stored.values(), *below(winner.job.folder.parent)):
         mark, seed = run.key
         score = run.score(results.plan.file.metric) if run.is_done else None
         if mark == winner.job.hash and seed != winner.job.seed and score is not None:

@@ -14,6 +14,7 @@ COMMANDS = [
     ["+experiment=fedgm", "algorithm=fedavg", "algorithm.eta=2", "name=mine"],
     ["profile=tiny", "data=npz", "data.path=none.npz", "participation=event", "participation/sampler=biased"],
     ["+algorithm.more={a:1.0,b:[1,2.5]}", "~algorithm.nu", "++eval.every=3", "seed=1", "seed=2"],
+    ["output_dir=~/a (b)", "data=npz", "data.path=~/own.npz"],
     ["callbacks=early_stopping", "track=csv", "name='a b'", "eval.loss_limit=null"],
     ["hydra.searchpath=[file://conf]", "profile=tiny"],
 ]

@@ -163,6 +163,6 @@ class Chromium:
     def close(self) -> None:
         """End it."""
         self._process.terminate()
-        self._process.wait(20)
+        self._process.wait(PATIENCE)
         os.close(self._to)
         os.close(self._from)

@@ -167,7 +167,11 @@ def result(output_dir: Path) -> tuple[bytes, list[dict]]:
 def is_alive(pid: int) -> bool:
     """Whether the process exists and is more than an entry that nobody has collected."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        return state(pid) not in ("Z", "X")
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def state(pid: int) -> str:
+    """The letter of its state: T where it is halted."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -13,10 +13,10 @@ import fedgm
 from fedgm import clock, lock
 from fedgm.commands import main
 from tests.clocks.sitecustomize import unreliable
+from tests.fuzz.overrides import SMALL
 
 ROOT = Path(__file__).parents[2]
 CLOCKS = {"steps of 20 ms": (0.02, 0.0), "stands still": (math.inf, 0.0), "time.time goes back": (0.0, 0.3)}
-SMALL = ["profile=tiny", "clients.count=10", "data.train_samples=400", "trainer.workers=1", "track=none"]
 SWEEP = f"""
 method: grid
 metric: {{name: test/acc, goal: maximize}}

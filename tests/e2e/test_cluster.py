@@ -59,7 +59,8 @@ def assert_nothing_left(started):
             os.killpg(command.pid, 0)
 
 
-@pytest.mark.parametrize("environment", [torchrun, pytest.param(srun, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("environment", [torchrun, srun])
 def test_two_nodes_are_one_process_bit_for_bit_and_one_writes(commands, tmp_path, environment):
     first, second = start(commands, tmp_path / "out", environment, "rounds=3")
     assert (first.wait(), second.wait()) == (0, 0), first.text + second.text

@@ -15,7 +15,7 @@ import fedgm
 from tests.e2e.commands import TINY, result, rows, run_folder, timeless
 from tests.waiting import PATIENCE
 
-RUN = (*TINY, "rounds=4")
+RUN = (*TINY, "rounds=4", "local.unit=steps", "local.epochs=2")
 ROOT = Path(__file__).parents[2]
 
 
@@ -72,10 +72,13 @@ def test_one_stage_of_multistage_is_the_constant_schedule(tmp_path, reference):
 def test_a_fixed_data_seed_keeps_the_split_while_the_training_varies(tmp_path):
     first, second, third = tmp_path / "a", tmp_path / "b", tmp_path / "c"
     # All clients, one epoch, batches so large that the split decides on their number.
-    short = ("rounds=1", "clients.count=20", "clients.per_round=20", "local.epochs=1", "local.batch_size=64")
-    a = fedgm.run([*RUN, *short, "seed=1", "data.seed=5", f"output_dir={first}"])
-    b = fedgm.run([*RUN, *short, "seed=3", "data.seed=5", f"output_dir={second}"])
-    fedgm.run([*RUN, *short, "seed=3", f"output_dir={third}"])
+    short = (
+        *TINY, "rounds=1", "clients.count=20", "clients.per_round=20", "local.epochs=1",
+        "local.batch_size=64",
+    )  # fmt: skip
+    a = fedgm.run([*short, "seed=1", "data.seed=5", f"output_dir={first}"])
+    b = fedgm.run([*short, "seed=3", "data.seed=5", f"output_dir={second}"])
+    fedgm.run([*short, "seed=3", f"output_dir={third}"])
     assert a.folder.parent.name == b.folder.parent.name  # one configuration, two seeds
     assert result(first)[0] != result(second)[0]
     # Steps of an epoch are the clients' sizes in batches: the split's own mark on the row.

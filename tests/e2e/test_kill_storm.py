@@ -10,7 +10,7 @@ import pytest
 from test_resume import after, die_and_come_back
 
 import fedgm
-from tests.e2e.commands import TINY, is_alive, newest_checkpoint, result, rows, run_folder
+from tests.e2e.commands import TINY, is_alive, newest_checkpoint, result, rows, run_folder, state
 from tests.waiting import until
 
 STAGES = (*TINY, "schedule=multistage", "rounds=20")  # stages end after rounds 3, 9 and 20
@@ -111,11 +111,6 @@ def test_no_process_of_wandb_outlives_a_kill_and_goes_on_writing(commands, tmp_p
     (record,) = run_folder(home).glob("wandb/offline-run-*/run-*.wandb")
     assert record.stat().st_size > 1000
     assert result(home) == reference(tmp_path, *STAGES)
-
-
-def state(pid):
-    """The letter of its state: T where it is halted."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def marked(mark):

@@ -7,19 +7,21 @@ import pytest
 
 import fedgm
 from fedgm.errors import RunLockedError
-from tests.e2e.commands import TINY, read_summary, result
+from tests.e2e.commands import TINY, read_summary, result, state
+from tests.fuzz.overrides import SMALL
 
 RUN = (*TINY, "rounds=10")
+HALT = "+callbacks.halt={_target_:tests.e2e.halting.HaltInValidation}"
 
 
 def test_the_second_of_two_equal_commands_stops_and_names_the_first(commands, tmp_path):
     home = tmp_path / "out"
-    first = commands.start(home, *RUN)
-    first.until_row(1)
-    first.send(signal.SIGSTOP)  # it must not end while we look
-    second = commands.run(home, *RUN)
+    run = (*SMALL, "rounds=3", "eval.batch_size=10", "eval.train_samples=10", HALT)
+    first = commands.start(home, *run, FEDGM_TEST_HALT="2")
+    first.until(lambda: state(first.pid) == "T")  # it must not end while we look
+    second = commands.run(home, *run)
     with pytest.raises(RunLockedError, match=f"process {first.pid} on {socket.gethostname()} since "):
-        fedgm.run([*RUN, f"output_dir={home}"])
+        fedgm.run([*run, f"output_dir={home}"])
     first.send(signal.SIGCONT)
     assert first.wait() == 0, first.text
     assert second.code == 1
@@ -28,7 +30,7 @@ def test_the_second_of_two_equal_commands_stops_and_names_the_first(commands, tm
     assert "Wait for it, or use another output_dir" in second.text
     assert "Traceback" not in second.text
 
-    fedgm.run([*RUN, f"output_dir={tmp_path / 'alone'}"])
+    fedgm.run([*run, f"output_dir={tmp_path / 'alone'}"])
     assert result(home) == result(tmp_path / "alone")
 
 

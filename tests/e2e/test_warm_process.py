@@ -1,4 +1,4 @@
-"""The process that e2e tests fork their commands from has imported what these need: else each takes seconds more."""
+"""The process that e2e tests fork commands from has imported what these need: else each takes longer."""
 
 from tests.e2e.commands import TINY
 

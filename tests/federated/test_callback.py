@@ -3,10 +3,11 @@
 import pytest
 import torch
 
+from fedgm.errors import ConfigError
 from fedgm.federated.callback import FedGM, ServerUpdate
 from fedgm.schedule import Multistage
 from fedgm.schedule.stages import Stages
-from fedgm.server import GeneralMomentum
+from fedgm.server import GeneralMomentum, Momentum
 from fedgm.server.adaptive import FedAdam
 
 
@@ -47,3 +48,26 @@ def test_d_is_carried_over_stage_ends_and_into_a_checkpoint():
     update = ServerUpdate(2, torch.zeros(2), torch.zeros(2))
     second.on_server_update(None, None, update)  # D = 0: only the memory moves x
     assert torch.allclose(update.x, -1.0 * plan.at(2)[1]["beta"] * torch.full((2,), 0.5))
+
+
+def test_rates_alone_are_eq_2_and_a_schedule_goes_with_them():
+    plan = Multistage([2.0, 1.0, 0.5]).plan(7, GeneralMomentum(2.0, 0.9, 0.9))
+    assert FedGM(eta=2, beta=0.9, nu=0.9, schedule=plan).engine.rule == GeneralMomentum(2, 0.9, 0.9)
+
+
+WRONG = [
+    ({}, "eta, beta and nu"),
+    ({"eta": 2, "beta": 0.9}, r"\['nu'\] missing"),
+    ({"eta": 2, "beta": 1.5, "nu": 0.9}, "beta"),
+    ({"rule": Momentum(2.0, 0.9, 0.7)}, r"Try FedGM\(eta=2, beta=0.9, nu=0.7\)"),
+    ({"rule": GeneralMomentum}, "a server rule"),
+    ({"rule": torch.optim.SGD([torch.zeros(1)], lr=1.0)}, "a server rule"),
+    ({"rule": GeneralMomentum(1.0, 0.9, 0.9), "eta": 2.0}, "its own eta"),
+    ({"eta": 1, "beta": 0.9, "nu": 0.9, "schedule": [2.0, 1.0]}, r"Multistage\(\[2.0, 1.0, 0.5\]\)"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), WRONG)
+def test_what_is_no_rule_is_refused_with_what_to_write(words, said):
+    with pytest.raises(ConfigError, match=said):
+        FedGM(**words)

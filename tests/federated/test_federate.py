@@ -186,6 +186,10 @@ def test_bad_input_is_named(tmp_path):
         fedgm.federate(trainer(tmp_path), clients(), per_round=9)
     with pytest.raises(ConfigError, match="clients="):
         fedgm.federate(trainer(tmp_path), [])
+    with pytest.raises(ConfigError, match=r"clients=DataLoaders.*\[loader.dataset for loader in loaders\]"):
+        fedgm.federate(trainer(tmp_path), [DataLoader(client) for client in clients()])
+    with pytest.raises(ConfigError, match="clients=DataLoader: expected a list of datasets"):
+        fedgm.federate(trainer(tmp_path), DataLoader(clients()[0]))
     with pytest.raises(ConfigError, match="max_epochs=-1"):
         fedgm.federate(trainer(tmp_path, rounds=-1), clients())
 

@@ -30,11 +30,11 @@ def case(runs: Runs, draw: random.Random, place: Path) -> str:
     other = draw.choice(STEPS), draw.choice(BACK), draw.choice(AHEAD)
     (folder,) = home.glob("*/*/seed=*")
     (place / "scratch").mkdir()
-    with clocked(*other):
-        for words in draw.sample(commands(home, folder, place / "scratch"), 3):
+    for words in draw.sample(commands(home, folder, place / "scratch"), 3):
+        with clocked(*other):
             code, text = typed(words, f"{what}, read under {other}")
-            if code:
-                raise FindingError(f"{what}: refused under {other}: {text}")
+        if code and typed(words, what)[0] == 0:
+            raise FindingError(f"{what}: refused under {other}: {text}")
     return ended
 
 

@@ -23,8 +23,8 @@ from fedgm.study import compare
 from fedgm.study.runner import reason
 from tests.dashboard.dashboard_runs import write_run
 from tests.results.test_runs import TINY
+from tests.study.planned_sweep import WHOLE, plan
 from tests.study.stored_runs import store
-from tests.study.test_sweep_display import planned
 
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIH4=\x07"  # OSC 52: a terminal would put it on the clipboard
 HOSTILE = f"[/b] [bold]{CLIPBOARD} \x9b2J \u202eabc \ud800 :skull: $\\frac{{ \r\n\t\x08"
@@ -115,8 +115,8 @@ def test_a_sweep_shows_them_as_text(tmp_path, words):
     text += "method: grid\nmetric: {name: test/acc, goal: maximize}\nparameters:\n"
     text += f"  name: {{values: [a, {json.dumps('[/b] ' + CLIPBOARD)}]}}\n"
     text += 'command: ["${program}", profile=tiny, rounds=30, eval.every=3, "${args_no_hyphens}"]\n'
-    plan = planned(tmp_path, text)
-    for job in plan.jobs:
+    sweep = plan(tmp_path, text)
+    for job in sweep.jobs:
         store(job, [0.3 + 0.1 * job.point] * 10)
     result = typed("sweep", tmp_path / "s.yaml", "--output-dir", tmp_path / "o", *words)
     assert result.exit_code == 0
@@ -124,7 +124,7 @@ def test_a_sweep_shows_them_as_text(tmp_path, words):
 
 
 def test_the_last_line_of_a_log_is_shown_as_text(tmp_path):
-    job = planned(tmp_path).jobs[0]
+    job = plan(tmp_path, WHOLE).jobs[0]
     job.folder.mkdir(parents=True)
     (job.folder / "output.log").write_bytes(HOSTILE.encode("utf-8", "surrogatepass") + b"\xff\n")
     screen = Screen(file=io.StringIO(), width=100)

@@ -34,6 +34,20 @@ def test_what_does_not_fit_together_is_refused(overrides, key, hint):
     assert hint in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["local.optimizers.sgd.momentum=-1"], "Invalid momentum value: -1"),
+        (["+local.optimizers.sgd.nesterov=true"], "Nesterov momentum requires a momentum"),
+        (["local.optimizer=adamw", "+local.optimizers.adamw.betas=[0.9]"], "list index out of range"),
+    ],
+)
+def test_what_the_local_optimiser_itself_refuses_is_refused_before_data_are_loaded(words, said):
+    run = config.validate(config.compose(["profile=tiny", *words]))
+    with pytest.raises(ConfigError, match=rf"^local\.optimizers\.(sgd|adamw)=.*{said}.* Try other values"):
+        build_parts(run)
+
+
 def test_what_fits_is_built():
     for overrides in (
         ["client=scaffold"],

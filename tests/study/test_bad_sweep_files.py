@@ -114,6 +114,10 @@ MANY = "".join(f"  key.{name}: {{values: [{', '.join(map(str, range(100)))}]}}\n
         ),
         (changed("  algorithm.eta: {values: [0.5, 1.0]}\n", MANY), "100,000,000,000,000,000,000 points"),
         ("a: [\n" + FILE, "not a sweep file"),
+        (
+            f"{FILE}early_terminate: {{type: hyperband, max_iter: {10**300}, s: 3, eta: 1.0e+200}}\n",
+            "min_iter, or max_iter and s",
+        ),
         ("- 1\n", "a W&B sweep file"),
         ("[" * 100_000, "nested more than 40 levels deep"),
         ("{a: " * 900 + "1" + "}" * 900, "nested more than 40 levels deep"),

@@ -54,11 +54,35 @@ def archived_etas(tmp_path_factory):
     return path
 
 
-def test_a_figure_is_drawn_and_judged_from_an_archive(archived, tmp_path):
-    [verdict] = api.reproduce("fig1ab", WORDS, stored=archived, out=tmp_path)
-    assert json.loads((tmp_path / "fig1ab" / "verdict.json").read_text())["claims"] == verdict["claims"]
-    assert (tmp_path / "fig1ab" / "fig1ab.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "fig1ab" / "fig1ab.pdf").read_bytes().startswith(b"%PDF")
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """Where the verdicts below draw."""
+    return tmp_path_factory.mktemp("drawn")
+
+
+@pytest.fixture(scope="module")
+def judged(archived, drawn):
+    [verdict] = api.reproduce("fig1ab", WORDS, stored=archived, out=drawn)
+    return verdict
+
+
+@pytest.fixture(scope="module")
+def judged_etas(archived_etas, drawn):
+    [verdict] = api.reproduce("fig5", WORDS, stored=archived_etas, out=drawn, seeds=[1, 2, 3])
+    return verdict
+
+
+@pytest.fixture(scope="module")
+def not_run(archived, drawn):
+    [verdict] = api.reproduce("fig7", WORDS, stored=archived, out=drawn)
+    return verdict
+
+
+def test_a_figure_is_drawn_and_judged_from_an_archive(judged, drawn):
+    verdict = judged
+    assert json.loads((drawn / "fig1ab" / "verdict.json").read_text())["claims"] == verdict["claims"]
+    assert (drawn / "fig1ab" / "fig1ab.png").read_bytes().startswith(b"\x89PNG")
+    assert (drawn / "fig1ab" / "fig1ab.pdf").read_bytes().startswith(b"%PDF")
     c1, c2, margin = verdict["claims"]
     assert [part["verdict"] for part in c1["parts"]] == ["holds", "holds", "undecided", "undecided"]
     assert c1["parts"][1]["mean"] == pytest.approx(9.0)
@@ -129,20 +153,18 @@ def test_the_grid_behind_a_winner_is_found_point_by_point(archived):
     assert grid_runs("fedgm_grid", WORDS, lambda job: None, "outputs", others) == [None] * 90
 
 
-def test_a_claim_over_two_figures_says_which_one_is_missing(archived_etas, tmp_path):
-    [verdict] = api.reproduce("fig5", WORDS, stored=archived_etas, out=tmp_path, seeds=[1, 2, 3])
-    [c4] = verdict["claims"]
+def test_a_claim_over_two_figures_says_which_one_is_missing(judged_etas):
+    [c4] = judged_etas["claims"]
     assert [part["verdict"] for part in c4["parts"]] == ["holds", "undecided", "holds"]
     assert "FedGM, eta 5, seeds 1, 2, 3: missing" in c4["parts"][1]["notes"]
-    assert verdict["lines"][2]["seeds"] == {"1": "diverged", "2": "diverged", "3": "diverged"}
+    assert judged_etas["lines"][2]["seeds"] == {"1": "diverged", "2": "diverged", "3": "diverged"}
     assert c4["parts"][2]["high"] < 1
 
 
-def test_the_same_runs_give_the_same_bytes(archived_etas, tmp_path):
-    for place in ("a", "b"):
-        api.reproduce("fig5", WORDS, stored=archived_etas, out=tmp_path / place)
+def test_the_same_runs_give_the_same_bytes(archived_etas, judged_etas, drawn, tmp_path):
+    api.reproduce("fig5", WORDS, stored=archived_etas, out=tmp_path, seeds=[1, 2, 3])
     for name in ("fig5.png", "fig5.pdf", "verdict.json"):
-        assert (tmp_path / "a/fig5" / name).read_bytes() == (tmp_path / "b/fig5" / name).read_bytes()
+        assert (tmp_path / "fig5" / name).read_bytes() == (drawn / "fig5" / name).read_bytes()
 
 
 def test_the_report_says_what_was_run_and_what_was_not(archived, tmp_path):
@@ -161,13 +183,8 @@ def test_the_report_says_what_was_run_and_what_was_not(archived, tmp_path):
     assert "- Figure 1ab: FedAvg, seed 3: missing" in page
 
 
-def test_the_table_of_a_readme_says_what_is_not_as_planned(archived, archived_etas, tmp_path):
-    verdicts = [
-        *api.reproduce("fig1ab", WORDS, stored=archived, out=tmp_path),
-        *api.reproduce("fig5", WORDS, stored=archived_etas, out=tmp_path, seeds=[1, 2, 3]),
-        *api.reproduce("fig7", WORDS, stored=archived, out=tmp_path),
-    ]
-    first, second, third = table(verdicts).splitlines()[2:]
+def test_the_table_of_a_readme_says_what_is_not_as_planned(judged, judged_etas, not_run):
+    first, second, third = table([judged, judged_etas, not_run]).splitlines()[2:]
     numbers = "FedGM 60.20 ± 0.10 %; FedAvgM 51.20 ± 0.10 %; FedAvg 50.15 ± 0.07 % (2 of 3 seeds)"
     assert f"tiny, 100 rounds, seeds 1, 2, 3: {numbers} | C1: " in first
     assert "<br>C2: " in first
@@ -194,12 +211,11 @@ def test_a_table_goes_between_its_marks(tmp_path):
     assert page.read_text() == f"before {start}\nnew\n{end} after, {end} again"
 
 
-def test_a_divergent_line_sets_no_target_and_reaches_none(archived_etas, tmp_path):
-    [verdict] = api.reproduce("fig5", WORDS, stored=archived_etas, out=tmp_path, seeds=[1, 2, 3])
-    assert verdict["speed"]["target"] == 0.4
-    reached = {key: entry["reached"] for key, entry in verdict["speed"]["rounds"].items()}
+def test_a_divergent_line_sets_no_target_and_reaches_none(judged_etas):
+    assert judged_etas["speed"]["target"] == 0.4
+    reached = {key: entry["reached"] for key, entry in judged_etas["speed"]["rounds"].items()}
     assert reached == {"eta_1": 3, "eta_2": 3, "eta_3": 0}
-    assert verdict["lines"][2]["final"]["mean"] == pytest.approx(0.1)  # chance
+    assert judged_etas["lines"][2]["final"]["mean"] == pytest.approx(0.1)  # chance
 
 
 def test_a_seed_named_thrice_is_one_observation(archived, tmp_path):
@@ -217,11 +233,10 @@ def test_results_of_elsewhere_count_as_done_beside_run_folders(archived, tmp_pat
     assert (missing.values["line"], missing.seed) == ("fig1ab FedAvg", 3)
 
 
-def test_a_figure_without_runs_is_said_not_to_be_run(archived, tmp_path):
-    verdicts = api.reproduce("fig7", WORDS, stored=archived, out=tmp_path)
-    assert not (tmp_path / "fig7" / "fig7.png").exists()
-    assert "Not run. `fedgm reproduce fig7 profile=tiny" in markdown(verdicts, tmp_path, tmp_path)
-    assert verdicts[0]["claims"][0]["verdict"] == "undecided"
+def test_a_figure_without_runs_is_said_not_to_be_run(not_run, drawn):
+    assert not (drawn / "fig7" / "fig7.png").exists()
+    assert "Not run. `fedgm reproduce fig7 profile=tiny" in markdown([not_run], drawn, drawn)
+    assert not_run["claims"][0]["verdict"] == "undecided"
 
 
 def test_an_override_after_stored_is_no_path(tmp_path):

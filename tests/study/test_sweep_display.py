@@ -2,13 +2,13 @@
 
 import re
 from io import StringIO
-from types import SimpleNamespace
 
 import pytest
 
+from fedgm import clock
 from fedgm.lock import locked
 from fedgm.screen import Screen
-from fedgm.study import display, points
+from fedgm.study import points
 from fedgm.study.display import Display, closing
 from fedgm.study.runner import Runner
 from fedgm.study.sweep_progress import Results
@@ -45,7 +45,7 @@ def test_the_live_table_has_round_eta_counts_and_the_best_so_far(tmp_path, monke
     store(jobs[3], [0.9], "diverged", done=4)
     store(jobs[4], [0.35] * 3, "paused")
     now = [100.0]
-    monkeypatch.setattr(display, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(clock.time, "perf_counter", lambda: now[0])
     console = screen(terminal=True)
     with locked(jobs[0].folder), Display(console, results) as table:
         table.show(runner_of(results, 0))
@@ -67,7 +67,7 @@ def test_a_run_is_timed_from_when_it_was_started_here(tmp_path, monkeypatch):
     results = Results(plan(tmp_path, WHOLE))
     job = results.plan.jobs[0]
     now = [0.0]
-    monkeypatch.setattr(display, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(clock.time, "perf_counter", lambda: now[0])
     console = screen(terminal=True)
     with Display(console, results) as table:
         store(job, [0.2] * 2, "running")

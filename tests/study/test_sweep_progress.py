@@ -42,17 +42,27 @@ def test_a_job_is_what_hydra_composes_from_its_words(planned):
     assert (cfg.algorithm.eta, cfg.algorithm.beta, job.rounds, job.eval_every) == (1.0, 0.9, 30, 3)
 
 
-@pytest.mark.usefixtures("real_composition")
-@pytest.mark.parametrize(
-    "name", sorted(p.stem for p in (ROOT / "sweeps").glob("*.yaml") if "bayes" not in p.stem)
+each_file = pytest.mark.parametrize(
+    "file",
+    [sweep_file.read(p) for p in sorted((ROOT / "sweeps").glob("*.yaml")) if "bayes" not in p.stem],
+    ids=lambda file: file.path.stem,
 )
-def test_a_point_of_every_file_is_what_hydra_composes(name):
-    made = points.make(sweep_file.read(ROOT / "sweeps" / f"{name}.yaml"), [], [3], "o")
-    job = made.jobs[-1]
+
+
+@each_file
+@pytest.mark.usefixtures("real_composition")
+def test_a_point_of_every_file_is_what_hydra_composes(file):
+    (job,) = points.make(replace(file, points=file.points[-1:]), [], [3], "o").jobs
     cfg = config.compose(list(job.overrides))
     assert identity(cfg) == job.hash
     assert cfg.seed == job.seed == 3
-    assert len({j.hash for j in made.jobs}) == len(made.jobs)
+
+
+@pytest.mark.slow
+@each_file
+def test_all_points_of_every_file_have_hashes_of_their_own(file):
+    made = points.make(file, [], [3], "o")
+    assert len({job.hash for job in made.jobs}) == len(made.jobs) == len(file.points)
 
 
 def test_bad_parameters_are_refused_with_the_near_key(tmp_path):

@@ -1,0 +1,113 @@
+"""Odd surroundings: a run ends as elsewhere, or a sentence says what is in its way, before training."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.commands import TINY, result
+
+ROOT = Path(__file__).parents[2]
+ONE = (*TINY, "rounds=1")
+
+
+@pytest.fixture(scope="module")
+def calm(commands, tmp_path_factory):
+    """Model and rows of an undisturbed run."""
+    run = commands.run(tmp_path_factory.mktemp("calm") / "o", *ONE)
+    assert run.code == 0, run.text
+    return result(run.output_dir)
+
+
+def test_a_deleted_working_directory_is_named_before_anything_begins(commands, tmp_path):
+    run = commands.run(tmp_path / "o", *ONE, odd={"cwd": "deleted"})
+    assert run.code == 2, run.text
+    assert "error: the working directory is gone" in run.text
+    assert "Traceback" not in run.text
+    assert not list(run.output_dir.iterdir())
+
+
+def test_a_shell_of_salloc_is_no_reason_to_start_two_processes(commands, tmp_path, calm):
+    shell = {
+        "SLURM_JOB_ID": "7",
+        "SLURM_NTASKS": "2",
+        "SLURM_JOB_NAME": "allocation",
+        "SLURM_NTASKS_PER_NODE": "2",
+    }
+    run = commands.run(tmp_path / "o", *ONE, **shell)
+    assert run.code == 0, run.text
+    assert result(run.output_dir) == calm
+
+
+def python(*words: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    """A process that has imported nothing yet."""
+    return subprocess.run(
+        [sys.executable, *words], env=os.environ | {"PYTHONPATH": str(ROOT)} | env, cwd=ROOT, text=True,
+        capture_output=True, check=False,
+    )  # fmt: skip
+
+
+def test_a_backend_that_matplotlib_does_not_have_is_refused_before_a_notebook_trains(tmp_path):
+    code = f"import fedgm; fedgm.run(['profile=tiny', 'output_dir={tmp_path}'])"
+    ended = python("-c", code, MPLBACKEND="nonsense")
+    assert ended.returncode == 1
+    assert "ConfigError: MPLBACKEND=nonsense" in ended.stderr
+    assert "Try unset MPLBACKEND" in ended.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_commands_draw_files_whatever_the_backend_of_the_shell_is(tmp_path):
+    begin = (
+        "from fedgm.starting import quietly; quietly(); import matplotlib; print(matplotlib.get_backend())"
+    )
+    for name in ("nonsense", "TkAgg", ""):
+        ended = python("-c", begin, MPLBACKEND=name)
+        assert (ended.returncode, ended.stdout.strip()) == (0, "agg"), ended.stderr
+
+
+def test_an_ascii_terminal_shows_question_marks_and_the_same_rows(commands, tmp_path, calm):
+    run = commands.run(tmp_path / "\u00dcbung", *ONE, odd={"encoding": "ascii"})
+    assert run.code == 0, run.text
+    assert run.text.isascii()
+    assert "?bung" in run.text
+    assert result(run.output_dir) == calm
+
+
+@pytest.mark.parametrize("name", ["Gr\u00f6\u00dfe (2)", "a,b=c", "it's [1] {x} $HOME", "~"])
+def test_any_folder_can_be_an_output_dir_as_it_is_typed(commands, tmp_path, calm, name):
+    run = commands.run(tmp_path / name, *ONE)
+    assert run.code == 0, run.text
+    assert result(tmp_path / name) == calm
+
+
+def test_a_tilde_is_the_home_folder(commands, tmp_path, calm):
+    (tmp_path / "home").mkdir()
+    request = {"arguments": [*ONE, "output_dir=~/out"], "out": str(tmp_path / "log")}
+    pid = commands.ask(**request, env={"HOME": str(tmp_path / "home")})["pid"]
+    assert commands.ask(wait=pid, timeout=300)["code"] == 0, (tmp_path / "log").read_text()
+    assert result(tmp_path / "home" / "out") == calm
+
+
+def test_a_full_disk_behind_the_output_is_named_and_not_the_run_folder(commands, tmp_path, calm):
+    run = commands.run(tmp_path / "o", *ONE, odd={"out": "/dev/full"})
+    assert run.code == 1, run.text
+    assert "standard output cannot be written (No space left on device)" in run.text
+    assert "Traceback" not in run.text
+    assert str(run.output_dir) not in run.text
+    again = commands.run(tmp_path / "o", *ONE)
+    assert again.code == 0, again.text
+    assert result(again.output_dir) == calm
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["-m", "fedgm", "--help"], ["run.py", "--help"], ["-m", "fedgm", "list", "tests/results/older_runs"]],
+)
+def test_other_commands_say_the_same(words):
+    shell = f"{sys.executable} {' '.join(words)} > /dev/full"
+    ended = subprocess.run(shell, shell=True, cwd=ROOT, text=True, capture_output=True, check=False)
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stderr
+    assert "error: standard output cannot be written (No space left on device)" in ended.stderr
