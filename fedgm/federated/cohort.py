@@ -193,8 +193,8 @@ class CohortTrainer:
             factors = torch.tensor(senders.factors, dtype=torch.float64)
             columns["bytes"] = columns["bytes"] * (factors > 0)
             mean.whole, mean.shares = mean.shares, (factors * columns["share"]).sum().item()
-            mean.clients = senders.count
-            if not senders.count:  # nobody sends: D is 0, and buffers stay
+            mean.clients = senders.number
+            if not senders.number:  # nobody sends: D is 0, and buffers stay
                 return Cohort(Mean(torch.zeros_like(x_t.x), *x_t[1:], x_t.x[:0]), columns, senders)
         result = mean.mean()
         if mean.unchanged:

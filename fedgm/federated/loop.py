@@ -227,7 +227,7 @@ class FederatedLoop(FitLoop):
             "cohort/nonfinite": len(cohort.nonfinite),
             "cohort/steps": steps,
             "cohort/staleness": sum(task.staleness for task in tasks) / len(tasks),
-            "bytes/up": int(cohort.total("bytes")) + beside * (count if senders is None else senders.count),
+            "bytes/up": int(cohort.total("bytes")) + beside * (count if senders is None else senders.number),
             "bytes/down": size * count,
             **self.participation.log(t),
             **self.optional.columns(cohort),

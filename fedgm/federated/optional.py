@@ -63,7 +63,7 @@ class OptionalParts:
     def columns(self, cohort: Cohort) -> Row:
         """What these parts add to the row."""
         if (senders := cohort.senders) is not None:
-            self._row |= {"cohort/senders": senders.count, "bytes/norms": senders.up + senders.down}
+            self._row |= {"cohort/senders": senders.number, "bytes/norms": senders.up + senders.down}
         return self._row
 
     def end(self, row: Row, tasks: list[ClientTask], cohort: Cohort) -> None:

@@ -10,6 +10,7 @@ trusted. Noise comes from the run's seed, and whoever knows the seed can subtrac
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.util import find_spec
 from math import exp, inf, isfinite
 from typing import Any, Protocol
@@ -178,13 +179,10 @@ def accountant(n: int, m: int, z: float, delta: float) -> Callable[[int], float]
     The library takes the number of a ``GaussianDpEvent`` as deviation over *sensitivity* here, which is 2C:
     z/2, not z. One round is worked out once (a second); Renyi bounds of rounds add up.
     """
-    import dp_accounting
-    import numpy as np
-    from dp_accounting import rdp
-
-    replace_one = dp_accounting.NeighboringRelation.REPLACE_ONE
-    one = rdp.RdpAccountant(neighboring_relation=replace_one)
-    gaussian = dp_accounting.GaussianDpEvent(z / 2)
-    one.compose(dp_accounting.SampledWithoutReplacementDpEvent(n, m, gaussian))
-    orders, bounds = np.asarray(one._orders), np.asarray(one._rdp)
-    return lambda t: float(rdp.compute_epsilon(orders, t * bounds, delta)[0])
+    library: Any = import_module("dp_accounting")  # an extra, which type checkers need not have
+    rdp: Any = import_module("dp_accounting.rdp")
+    one = rdp.RdpAccountant(neighboring_relation=library.NeighboringRelation.REPLACE_ONE)
+    gaussian = library.GaussianDpEvent(z / 2)
+    one.compose(library.SampledWithoutReplacementDpEvent(n, m, gaussian))
+    orders, bounds = [*one._orders], [*one._rdp]
+    return lambda t: float(rdp.compute_epsilon(orders, [t * bound for bound in bounds], delta)[0])

@@ -24,7 +24,7 @@ class Senders(NamedTuple):
     down: int  # and receive
 
     @property
-    def count(self) -> int:
+    def number(self) -> int:
         """How many send."""
         return sum(factor > 0 for factor in self.factors)
 
