@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PARITY ?= .venv-parity
+DEPLOY ?= .venv-deploy
 FLOWER ?= .venv-flower
 PFL ?= .venv-pfl
 DOCS ?= .venv-docs
@@ -17,15 +18,16 @@ run: $(VENV)/.installed
 	$(BIN)/python run.py +experiment=multistage
 
 test: $(VENV)/.installed-dev lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not parity" -q --durations=25
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not parity and not deploy" -q --durations=25
 
 # The dashboard's tests drive a real browser: without one they would be skipped, so its absence is an error.
-test-all: $(VENV)/.installed-dev $(PARITY)/.installed lint
+test-all: $(VENV)/.installed-dev $(PARITY)/.installed $(DEPLOY)/.installed lint
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
 		{ echo "make test-all needs Chromium (Debian: apt-get install chromium)"; exit 1; }
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not parity" -q
-	$(COARSE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not parity" -q
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not parity and not deploy" -q
+	$(COARSE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not parity and not deploy" -q
 	$(PARITY)/bin/python -m pytest -m parity -q tests/parity
+	$(DEPLOY)/bin/python -m pytest -m deploy -q tests/flower
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -71,6 +73,12 @@ $(PARITY)/.installed: pyproject.toml constraints-parity.txt
 	$(PARITY)/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
 	@touch $@
 
+# What fedgm deploy needs; three of its pins differ from constraints.txt.
+$(DEPLOY)/.installed: pyproject.toml constraints-deploy.txt
+	$(PYTHON) -m venv $(DEPLOY)
+	$(DEPLOY)/bin/python -m pip install -q --disable-pip-version-check -c constraints-deploy.txt -e ".[flower]" pytest
+	@touch $@
+
 $(FLOWER)/.installed: constraints-flower.txt
 	$(PYTHON) -m venv $(FLOWER)
 	$(FLOWER)/bin/python -m pip install -q --disable-pip-version-check -c constraints-flower.txt torch "flwr[simulation]"
@@ -87,4 +95,4 @@ $(PFL)/.installed: constraints-pfl.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(PARITY) $(FLOWER) $(PFL) $(DOCS) build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PARITY) $(DEPLOY) $(FLOWER) $(PFL) $(DOCS) build dist .pytest_cache .ruff_cache .hypothesis

@@ -16,11 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from io import StringIO
 from itertools import pairwise
 from typing import Any
-
-from rich.console import Console
 
 from benchmarks.logistic import TINY
 from benchmarks.page import rows, show, taken
@@ -28,6 +25,7 @@ from benchmarks.processes import pss
 from fedgm.config import compose
 from fedgm.lightning import pl
 from fedgm.running.start import execute
+from fedgm.screen import Screen
 
 CASES = [(100, "false"), (100, "true"), (10_000, "false"), (1_000_000, "false"), (1_000_000, "true")]
 WARM = 10
@@ -62,7 +60,7 @@ def run(clients: int, sync: str, rounds: int) -> Turn:
             f"checkpoint.sync={sync}",
         ]
         words.append(f"output_dir={home}")
-        execute(compose(words), words, Console(file=StringIO()), callbacks=[clock])
+        execute(compose(words), words, Screen(quiet=True), callbacks=[clock])
     wall, cpu = ([b - a for a, b in pairwise(times[WARM:])] for times in (clock.wall, clock.cpu))
     return {"wall": wall, "cpu": cpu, "pss": clock.pss}
 

@@ -9,11 +9,9 @@ take one step each, which is then subtracted; with several workers, the clients 
 
 import statistics
 import tempfile
-from io import StringIO
 from typing import NamedTuple
 
 import numpy as np
-from rich.console import Console
 
 from benchmarks.cost_model import fit
 from benchmarks.server_share import Parts
@@ -21,6 +19,7 @@ from fedgm.client.local import Client
 from fedgm.config import compose
 from fedgm.models.convolutional import resnet
 from fedgm.running.start import execute
+from fedgm.screen import Screen
 
 POINTS = [(width, clients) for width in (8, 48, 96) for clients in (2, 8)]
 ROUNDS = 14  # the first two warm up
@@ -57,7 +56,7 @@ def outside(width: int, clients: int) -> float:
                 f"eval.every={ROUNDS}", f"clients.per_round={clients}", "checkpoint.sync=false",
                 f"output_dir={home}",
             ]  # fmt: skip
-            execute(compose(words), words, Console(file=StringIO()), callbacks=[parts])
+            execute(compose(words), words, Screen(quiet=True), callbacks=[parts])
     finally:
         Client.train = train
     return statistics.median(one["round"] - one[STEPS] for one in parts.rounds[2:])

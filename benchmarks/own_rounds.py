@@ -7,10 +7,8 @@
 
 import sys
 import tempfile
-from io import StringIO
 
 import torch
-from rich.console import Console
 
 from benchmarks.contestants import fit
 from benchmarks.logistic import TINY
@@ -20,6 +18,7 @@ from fedgm.config import compose
 from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
 from fedgm.running.start import execute
+from fedgm.screen import Screen
 
 
 class Told(pl.Callback):
@@ -38,7 +37,7 @@ def whole_run(rounds: int, workers: int) -> None:
     with tempfile.TemporaryDirectory() as home:
         words = [*TINY, f"rounds={rounds}", f"trainer.workers={workers}", f"output_dir={home}"]
         words.append("checkpoint.sync=false")
-        execute(compose(words), words, Console(file=StringIO()), callbacks=[Told()])
+        execute(compose(words), words, Screen(quiet=True), callbacks=[Told()])
 
 
 def main() -> None:

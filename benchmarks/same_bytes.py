@@ -12,13 +12,11 @@ import hashlib
 import json
 import tempfile
 import warnings
-from io import StringIO
 from pathlib import Path
-
-from rich.console import Console
 
 from fedgm.config import compose
 from fedgm.running.start import execute
+from fedgm.screen import Screen
 
 SMALL = [
     "profile=tiny", "data.train_samples=200", "data.test_samples=30", "eval.train_samples=30",
@@ -70,10 +68,10 @@ def record(command: str, home: Path) -> dict[str, object]:
     images = ("data.train_samples", "eval.train_samples")
     small = [word for word in SMALL if "data=text" not in command or not word.startswith(images)]
     words = [*small, *command.replace("TEXT", str(home / "text.txt")).split(), f"output_dir={home}"]
-    result = execute(compose(words), words, Console(file=StringIO()))
+    result = execute(compose(words), words, Screen(quiet=True))
     if "stop_after" in command:
         words = [word for word in words if not word.startswith("stop_after")]
-        result = execute(compose(words), words, Console(file=StringIO()))
+        result = execute(compose(words), words, Screen(quiet=True))
     assert result.status == "finished", (command, result.summary)
     rows = [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
     keys = {k for row in rows for k in row if not k.startswith("time/") and k != "samples_per_s"}

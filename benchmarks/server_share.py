@@ -12,10 +12,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from io import StringIO
 from typing import Any
-
-from rich.console import Console
 
 from benchmarks.page import rows, show, taken
 from fedgm.config import compose
@@ -27,6 +24,7 @@ from fedgm.lightning import pl
 from fedgm.running.checkpoint import RoundCheckpoint
 from fedgm.running.roundlog import RoundLog
 from fedgm.running.start import execute
+from fedgm.screen import Screen
 
 RUN = [
     "model=resnet8", "data.resolution=32", "data.train_samples=10000", "data.test_samples=1000",
@@ -83,7 +81,7 @@ def measure(rounds: int, sync: bool) -> list[dict[str, float]]:
         CohortTrainer.train = parts.around(CLIENTS, train)
         with tempfile.TemporaryDirectory() as home:
             words = [*RUN, f"rounds={rounds}", f"checkpoint.sync={str(sync).lower()}", f"output_dir={home}"]
-            execute(compose(words), words, Console(file=StringIO()), callbacks=[parts])
+            execute(compose(words), words, Screen(quiet=True), callbacks=[parts])
     finally:
         CohortTrainer.train = train
         for name, (owner, method) in PARTS.items():

@@ -10,14 +10,12 @@ here, on other models. Measured from the start of a round to the start of the ne
 import argparse
 import statistics
 import tempfile
-from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
 
 from benchmarks import overhead
 from benchmarks.cost_model import Point, checked, cost, steps_fitted
@@ -29,6 +27,7 @@ from fedgm.federated.workers import share_out
 from fedgm.running.memory import kept
 from fedgm.running.parts import build_parts
 from fedgm.running.start import execute
+from fedgm.screen import Screen
 
 ROUNDS = 7  # the first warms up
 # depth, width, side, batch; the last one has 1.9 million weights, a size that neither fit has
@@ -62,7 +61,7 @@ def busiest(given: list[str], workers: int) -> list[tuple[int, int]]:
 def measured(given: list[str]) -> list[float]:
     """Seconds of the same rounds, row and checkpoint included."""
     clock = Clock()
-    execute(compose(given), given, Console(file=StringIO()), callbacks=[clock])
+    execute(compose(given), given, Screen(quiet=True), callbacks=[clock])
     return [b - a for a, b in pairwise(clock.wall)][1:]
 
 

@@ -69,7 +69,7 @@ def versus(
     home.mkdir(parents=True, exist_ok=True)
     figure = save(compare.picture(compared.lines), home / f"{compared.name}.png")
     page, runs = figure.with_suffix(".html"), [run for line in compared.runs.values() for run in line]
-    values = payload.build(Collection(runs, []), compared.planned.figure.title, lambda _: None)
+    values = payload.build(Collection(runs, {}), compared.planned.figure.title, lambda _: None)
     write_atomically(page, render.render(values))
     sentence = compared.sentence()
     screen.say(sentence, style="bold")

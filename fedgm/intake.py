@@ -40,7 +40,7 @@ def opened(path: Path, largest: int) -> BinaryIO:
 def read_bytes(path: Path, largest: int) -> bytes:
     """All of a file; one that grows while it is read, or has no size, is cut off."""
     with opened(path, largest) as file:
-        return file.read(largest)
+        return file.read(os.fstat(file.fileno()).st_size)  # ``largest`` would be taken from memory at once
 
 
 def read_text(path: Path, largest: int) -> str:

@@ -6,6 +6,7 @@ A run folder can come from anybody, so no string is searched for markup: what is
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from textwrap import wrap
 from typing import Any
 
@@ -15,6 +16,8 @@ from rich.segment import Segment
 from rich.style import Style
 
 from fedgm.plain import visible
+
+LEAST = 10  # characters of a column of text, however narrow the screen
 
 
 class Screen(Console):
@@ -36,7 +39,7 @@ class Screen(Console):
 
 @dataclass(frozen=True)
 class Listing:
-    """A table of thousands of lines, as wide as its text; the widest column is wrapped where it must be.
+    """A table of thousands of lines, as wide as its text; the widest columns are wrapped where they must be.
 
     Rich's own table lays out every cell by itself, which takes milliseconds a line.
     """
@@ -50,25 +53,25 @@ class Listing:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         table = [self.head, *self.lines]
         widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
-        widest = widths.index(max(widths))
-        spare = options.max_width - sum(widths) - 2 * (len(widths) - 1)
-        widths[widest] = max(widths[widest] + min(spare, 0), 20)
-        for text, style in ((self.title, Style(italic=True)), *self._body(table, widths, widest)):
+        texts = [place for place, name in enumerate(self.head) if name not in self.right]
+        for _ in range(sum(widths) + 2 * (len(widths) - 1) - options.max_width):
+            widest = max(texts, key=lambda place: widths[place])
+            widths[widest] = max(widths[widest] - 1, LEAST)
+        for text, style in ((self.title, Style(italic=True)), *self._body(table, widths)):
             yield Segment(text.rstrip() + "\n", style)
         if self.caption:
             yield Segment(self.caption + "\n", Style(dim=True, italic=True))
 
-    def _body(
-        self, table: Sequence[Sequence[str]], widths: list[int], widest: int
-    ) -> Iterator[tuple[str, Style | None]]:
+    def _body(self, table: Sequence[Sequence[str]], widths: list[int]) -> Iterator[tuple[str, Style | None]]:
+        right = [name in self.right for name in self.head]
         for number, cells in enumerate(table):
-            parts = wrap(cells[widest], widths[widest]) if cell_len(cells[widest]) > widths[widest] else []
-            for place, part in enumerate(parts or [cells[widest]]):
-                shown = ["" if place else cell for cell in cells]
-                shown[widest] = part
-                columns = zip(self.head, shown, widths, strict=True)
+            parts = [
+                wrap(cell, width) if cell_len(cell) > width else [cell]
+                for cell, width in zip(cells, widths, strict=True)
+            ]
+            for line in zip_longest(*parts, fillvalue=""):
                 yield (
-                    "  ".join(_padded(text, width, name in self.right) for name, text, width in columns),
+                    "  ".join(map(_padded, line, widths, right)),
                     (None if number else Style(bold=True)),
                 )
 

@@ -1,4 +1,4 @@
-"""For all tests: configurations are composed quickly, and the counts of long tests are shown at the end."""
+"""For all tests: quick configurations and pictures, and the counts of long tests are shown at the end."""
 
 from importlib.util import find_spec
 
@@ -8,16 +8,19 @@ SHOWN = "counts"  # name of the property: record_property(SHOWN, text)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _quick_composition():
+def _quick_runs():
     """Not where only the mathematics is installed, as beside Flower."""
     if find_spec("hydra") is None:
         yield
         return
     from fedgm.config import composing
+    from fedgm.figures import curves
     from tests.quick_compose import QuickCompose
+    from tests.quick_curves import QuickCurves
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(composing, "_compose", QuickCompose(composing._compose))
+        patch.setattr(curves, "draw", QuickCurves(curves.draw))
         yield
 
 
@@ -27,6 +30,14 @@ def real_composition(monkeypatch):
     from fedgm.config import composing
 
     monkeypatch.setattr(composing, "_compose", composing._compose.compose)
+
+
+@pytest.fixture
+def real_curves(monkeypatch):
+    """For tests of the pictures of runs."""
+    from fedgm.figures import curves
+
+    monkeypatch.setattr(curves, "draw", curves.draw.draw)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -3,7 +3,8 @@
 Where no hook is overridden, a local step skips Lightning's calls (:func:`is_direct`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -74,6 +75,16 @@ class ModuleHooks:
         self._call("on_train_batch_end", output, batch, step)
         if self._logged:
             self._connector.on_batch_end()
+
+    @contextmanager
+    def unlogged(self) -> Generator[None]:
+        """What the module logs meanwhile is dropped: a batch counts once, whatever else is asked of it."""
+        loop = self.trainer.fit_loop.epoch_loop
+        loop._results = type(self._logged)(training=True)
+        try:
+            yield
+        finally:
+            loop._results = self._logged
 
     def _call(self, name: str, *arguments: Any) -> Any:
         return call_module_hook(self.trainer, name, *arguments) if name in self._overridden else None

@@ -1,7 +1,8 @@
 """LocalOPT (Alg. 2): a client's steps from the weights it was given."""
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -13,6 +14,8 @@ from fedgm.client.store import read_state, write_state
 from fedgm.client.weights import FlatWeights, Snapshot
 from fedgm.errors import FedGMError
 from fedgm.lightning import pl
+
+Draws = tuple[torch.device, list[Tensor]]  # where, and the states of what layers draw from there
 
 
 class LocalResult(NamedTuple):
@@ -39,6 +42,7 @@ class Client:
         self.optimizer = trainer.strategy.optimizers[0]
         self.hooks = ModuleHooks(trainer)
         self.direct = is_direct(trainer, direct)
+        self._again: tuple[Any, int, Draws] | None = None  # batch, number and draws of the step at work
 
     @property
     def lr(self) -> float | Tensor:
@@ -65,18 +69,22 @@ class Client:
         """What the client keeps of its optimiser (``local.state=keep``)."""
         return read_state(self.optimizer) if self.keep else {}
 
-    def train(self, batches: Iterable[Any], first: int, adjust: Adjust | None = None) -> LocalResult:
+    def train(
+        self, batches: Iterable[Any], first: int, adjust: Adjust | None = None, twice: bool = False
+    ) -> LocalResult:
         """Run the optimiser over ``batches``; the first ``first`` of them make up the metrics.
 
-        ``adjust`` is a client rule's hand on the gradients, before each step.
+        ``adjust`` is a client rule's hand on the gradients, before each step; ``twice`` says that it asks for
+        :meth:`gradient_at`.
         """
-        strategy, hooks = self.trainer.strategy, self.hooks
+        hooks = self.hooks
         take_step = self._direct_step if self.direct else self._step
+        take_step = partial(self._remembered, take_step) if twice else take_step
         steps = samples = 0
         seen: list[tuple[Any, float]] = []
         for step, batch in enumerate(batches):
             if not self.direct:
-                batch = strategy.batch_to_device(strategy.precision_plugin.convert_input(batch))
+                batch = self._placed(batch)
             if not hooks.start(batch, step):
                 break
             output = take_step(batch, step, adjust)
@@ -87,6 +95,62 @@ class Client:
             steps, samples = steps + 1, samples + size
         measured, sums = _totals(seen, self.metrics)
         return LocalResult(steps, samples, measured, sums)
+
+    def gradient_at(self, x: Tensor) -> Tensor:
+        """The gradient of the step's batch at flat parameters ``x``; layers that draw see the same draws."""
+        assert self._again is not None, "asked outside of a step"
+        batch, step, draws = self._again
+        with self._aside() as here:
+            self.weights.write(here._replace(x=x))
+            _write_draws(draws)
+            return self._gradient(batch, step)
+
+    def full_gradient(self, batches: Iterable[Any]) -> Tensor:
+        """The gradient of the mean over all samples of ``batches``, at the weights as they are."""
+        total, count = torch.zeros_like(self.weights.gradient()), 0
+        with self._aside():
+            for step, batch in enumerate(batches):
+                size = batch_size(batch)
+                total += size * self._gradient(batch if self.direct else self._placed(batch), step)
+                count += size
+        return total / count
+
+    def _gradient(self, batch: Any, step: int) -> Tensor:
+        """Of one batch, on the path that steps take."""
+        for parameter in self.weights.parameters:
+            parameter.grad = None
+        if self.direct:
+            loss_of(self.hooks.direct_training_step(batch, step)).backward()
+        else:
+            self.trainer.strategy.backward(loss_of(self.hooks.training_step(batch, step)), self.optimizer)
+        return self.weights.gradient()
+
+    @contextmanager
+    def _aside(self) -> Generator[Snapshot]:
+        """On exit weights, buffers, gradients and draws are what they were; nothing is logged meanwhile."""
+        here, draws = self.weights.read(), _read_draws(self.trainer.strategy.root_device)
+        gradients = [parameter.grad for parameter in self.weights.parameters]
+        try:
+            with self.hooks.unlogged():
+                yield here
+        finally:
+            self.weights.write(here)
+            _write_draws(draws)
+            for parameter, gradient in zip(self.weights.parameters, gradients, strict=True):
+                parameter.grad = gradient
+
+    def _placed(self, batch: Any) -> Any:
+        """A batch where clients train, in their precision."""
+        strategy = self.trainer.strategy
+        return strategy.batch_to_device(strategy.precision_plugin.convert_input(batch))
+
+    def _remembered(self, take_step: Callable[..., Any], batch: Any, step: int, adjust: Adjust | None) -> Any:
+        """A step during which the same batch can be asked for its gradient elsewhere."""
+        self._again = batch, step, _read_draws(self.trainer.strategy.root_device)
+        try:
+            return take_step(batch, step, adjust)
+        finally:
+            self._again = None
 
     def _step(self, batch: Any, step: int, adjust: Adjust | None) -> Any:
         """One step through the strategy, so that Lightning's precision and gradient clipping hold."""
@@ -168,3 +232,19 @@ def batch_size(batch: Any) -> int:
     if isinstance(parts, Sequence) and not isinstance(parts, str) and len(parts):
         return batch_size(parts[-1])
     return 1
+
+
+def _read_draws(device: torch.device) -> Draws:
+    """What layers draw from, as it stands."""
+    states = [torch.get_rng_state()]
+    if device.type != "cpu":  # not tried
+        states.append(torch.get_device_module(device).get_rng_state(device))
+    return device, states
+
+
+def _write_draws(draws: Draws) -> None:
+    """As it stood."""
+    device, states = draws
+    torch.set_rng_state(states[0])
+    if len(states) > 1:
+        torch.get_device_module(device).set_rng_state(states[1], device)

@@ -1,6 +1,8 @@
 """What a client may do besides plain SGD: change its gradients, keep a state, send a second vector.
 
-The protocol, and the rules that we have: FedProx, SCAFFOLD, MIFA. Another one is a class and a yaml.
+The protocol, and FedProx, SCAFFOLD and MIFA. Rules that mix a direction of the server's into gradients are in
+:mod:`fedgm.client.momenta`, those with a state for each client in :mod:`fedgm.client.controls`. Another one
+is a class and a yaml.
 """
 
 from collections.abc import Callable
@@ -26,6 +28,39 @@ class Local(NamedTuple):
     split: Callable[[Tensor], list[Tensor]]  # a flat vector as views shaped like the parameters
     client: int  # who it is, from 0
     round: int  # t, from 1
+    steps: int = 1  # K: its local steps in this round
+    age: int = 0  # how many rounds old x is
+    at_work: "Work | None" = None  # what a rule may ask of the client; always there in a run
+
+    @property
+    def work(self) -> "Work":
+        """The client at work."""
+        assert self.at_work is not None, "this rule asks a client that trains"
+        return self.at_work
+
+
+class Work(Protocol):
+    """A client at work, for rules to which gradients at the model as it stands are not enough."""
+
+    notes: State  # what ``begin`` and its function leave for ``end``
+
+    def gradient_at(self, x: Tensor) -> Tensor:
+        """Of the step's own batch at another flat ``x``, layers drawing the same again. Where
+        ``needs_second_gradient``, and only while ``begin``'s function runs.
+        """
+        ...
+
+    def full_gradient(self) -> Tensor:
+        """Over one pass of the client's samples, at the weights as they are."""
+        ...
+
+    def start_from(self, x: Tensor) -> None:
+        """Train from ``x``; only in ``begin``."""
+        ...
+
+    def model(self, age: int) -> Tensor | None:
+        """The global model of ``age`` rounds ago, 0 is x_t; None if there was none."""
+        ...
 
 
 class Returned(NamedTuple):
@@ -33,12 +68,30 @@ class Returned(NamedTuple):
 
     kept: State
     message: Tensor
+    delta: Tensor | None = None  # what counts in the mean instead of what it sent
+
+
+class Came(NamedTuple):
+    """What came back in a round, as the rule's part at the server sees it."""
+
+    message: Tensor  # mean of the messages
+    delta: Tensor  # D
+    m: int  # clients in the mean
+    n: int  # all clients
+    steps: float  # K, the mean over the cohort
+    lr: float | Tensor  # eta_l of this round
 
 
 class ClientRule(Protocol):
     """One small file and one yaml each; pure but for the gradients that ``begin``'s function changes."""
 
-    sends: bool  # whether there are states and messages at all
+    keeps: int  # vectors of a model's size that a client keeps from one time to the next
+    sends: bool  # whether a client sends a message besides its delta
+    fetches: int  # vectors that clients are sent besides the model
+    lookback: int  # how many rounds before a client's x ``Work.model`` must reach
+    needs_second_gradient: bool  # whether ``begin``'s function calls ``Work.gradient_at``
+    needs_plain_server: bool  # whether its formulas hold only where the server does x -= D
+    reads_delta: bool  # whether D must be what the cohort's K steps moved: measured from x, not divided
     needs_plain_sgd: bool  # whether its formulas hold only for SGD without momentum, weight decay, clipping
     needs_uniform_mean: bool  # whether its formulas assume clients.weights=uniform
     needs_plain_upload: bool  # whether the server steps with its message, which upload rules do not shorten
@@ -52,7 +105,7 @@ class ClientRule(Protocol):
         """State and message after ``steps`` local steps that changed the model by ``delta``."""
         ...
 
-    def server(self, shared: State, message: Tensor, delta: Tensor, m: int, n: int) -> tuple[State, Tensor]:
+    def server(self, shared: State, came: Came) -> tuple[State, Tensor]:
         """The rule's part at the server: new shared state and the D that the server rule gets."""
         ...
 
@@ -61,7 +114,13 @@ class ClientRule(Protocol):
 class Plain:
     """LocalOPT as in Alg. 2: plain SGD, nothing kept: the defaults of every rule."""
 
+    keeps = 0
     sends = False
+    fetches = 0
+    lookback = 0
+    needs_second_gradient = False
+    needs_plain_server = False
+    reads_delta = False
     needs_plain_sgd = False
     needs_uniform_mean = False
     needs_plain_upload = False
@@ -75,9 +134,9 @@ class Plain:
         """Nothing is kept or sent."""
         return Returned({}, delta[:0])
 
-    def server(self, shared: State, message: Tensor, delta: Tensor, m: int, n: int) -> tuple[State, Tensor]:
+    def server(self, shared: State, came: Came) -> tuple[State, Tensor]:
         """D as it came."""
-        return shared, delta
+        return shared, came.delta
 
 
 @dataclass(frozen=True)
@@ -120,7 +179,9 @@ class Scaffold(Plain):
     A stale client has fetched c together with its model, so both are of the same age.
     """
 
+    keeps = 1
     sends = True
+    fetches = 1
     needs_plain_sgd = True
     changes_gradients = True
 
@@ -145,9 +206,9 @@ class Scaffold(Plain):
             after = where(local.lr > 0, after, before)
         return Returned({"c": after}, after - before)
 
-    def server(self, shared: State, message: Tensor, delta: Tensor, m: int, n: int) -> tuple[State, Tensor]:
+    def server(self, shared: State, came: Came) -> tuple[State, Tensor]:
         """c moves by the part of all clients that the cohort is; D is left to the server rule."""
-        return {"c": _c(shared, delta) + (m / n) * message}, delta
+        return {"c": _c(shared, came.delta) + (came.m / came.n) * came.message}, came.delta
 
 
 def _c(state: State, like: Tensor) -> Tensor:
@@ -163,7 +224,9 @@ class LastUpdates(Plain):
     more than one vector, and every client that has taken part costs a model's size on disk.
     """
 
+    keeps = 1
     sends = True
+    fetches = 1  # nobody needs it, but rows have counted it from the start
     needs_uniform_mean = True
     needs_plain_upload = True
 
@@ -176,7 +239,7 @@ class LastUpdates(Plain):
         now = delta if weight == 1 else weight * delta
         return Returned({"g": now}, now - local.kept.get("g", zeros_like(now)))
 
-    def server(self, shared: State, message: Tensor, delta: Tensor, m: int, n: int) -> tuple[State, Tensor]:
+    def server(self, shared: State, came: Came) -> tuple[State, Tensor]:
         """The mean of all last updates takes the place of the cohort's."""
-        g = shared.get("g", zeros_like(delta)) + (m / n) * message
+        g = shared.get("g", zeros_like(came.delta)) + (came.m / came.n) * came.message
         return {"g": g}, g

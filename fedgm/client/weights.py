@@ -81,6 +81,11 @@ class FlatWeights:
         parts = flat.split(self._sizes[0])
         return [part.view(p.shape) for part, p in zip(parts, self.parameters, strict=True)]
 
+    def gradient(self) -> Tensor:
+        """A copy of the parameters' gradients as a flat vector; 0 where there is none."""
+        parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+        return _flat(parts, self._sizes[0], self._types[0], self.parameters[0].device)
+
     @torch.no_grad()
     def write(self, snapshot: Snapshot) -> None:
         """Set the module's weights, in the tensors that it was built with."""

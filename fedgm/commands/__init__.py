@@ -94,10 +94,10 @@ def ends_plainly() -> Generator[None]:
     """Turn errors that a user can act on into a line and an exit code; bugs keep their traceback."""
     try:
         yield
-    except KeyboardInterrupt:
-        print("stopped; the same command continues", file=sys.stderr)
-        raise SystemExit(INTERRUPTED) from None
-    except Exception as error:
+    except (KeyboardInterrupt, Exception) as error:
+        if is_interrupted(error):
+            print("stopped; the same command continues", file=sys.stderr)
+            raise SystemExit(INTERRUPTED) from None
         code = exit_code(error)
         if code is None:
             raise
@@ -107,7 +107,12 @@ def ends_plainly() -> Generator[None]:
         raise SystemExit(code) from None
 
 
-def exit_code(error: Exception) -> int | None:
+def is_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind it: in the middle of an import it may come out as any other error."""
+    return error is not None and (isinstance(error, KeyboardInterrupt) or is_interrupted(error.__context__))
+
+
+def exit_code(error: BaseException) -> int | None:
     """The code of an error that has one; what Hydra cannot compose counts as refused."""
     if isinstance(error, FedGMError):
         return error.exit_code

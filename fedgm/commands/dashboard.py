@@ -48,10 +48,11 @@ def command(
     from fedgm.config.trust import trusted_words
     from fedgm.dashboard.collect import Collector
     from fedgm.errors import RefusedError
+    from fedgm.results.find import located
 
     trust = trusted_words(map(str, paths))
     paths = tuple(path for path in paths if not str(path).startswith("trust="))
-    places = list(paths) or [Path("outputs")]
+    places = [located(path) for path in paths] or [Path("outputs")]
     for place in places:
         if not place.exists():
             raise RefusedError(f"{place}: no such folder or file. Try fedgm dashboard outputs")
@@ -79,7 +80,8 @@ def _write(collector: "Collector", title: str, out: Path, show: bool, trust: "Tr
     write_atomically(out, text)
     click.echo(f"{out}: {len(collection.runs)} runs, {len(text) / 1e6:.1f} MB")
     if collection.left_out:
-        click.echo(f"left out: {len(collection.left_out)} (the page says what)")
+        count = sum(map(len, collection.left_out.values()))
+        click.echo(f"left out: {count} (the page says what)")
     if show:
         click.launch(out.resolve().as_uri())
 

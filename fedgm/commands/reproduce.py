@@ -73,7 +73,6 @@ def command(
     The same command again continues. --seeds 3 means 1, 2, 3 where winners were chosen on seed 0, else
     0, 1, 2. OVERRIDES go to every run.
     """
-    from fedgm.config import conf_dir
     from fedgm.plain import plain
     from fedgm.screen import Screen
     from fedgm.study import reproduce as work
@@ -90,8 +89,6 @@ def command(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # scancel means what Ctrl-C means
     if stored and "=" in stored and not Path(stored).exists():  # `--stored profile=tiny`: an override
         overrides, stored = (stored, *overrides), STORED
-    if stored == STORED and not Path(stored).exists():
-        stored = str(conf_dir().parent / STORED)
     words = [*as_words(profile, config_dir), *overrides]
     count = workers or default_workers()
     chosen = None if seeds is None else parse_seeds(seeds)

@@ -57,9 +57,11 @@ def command(
     config_dir: Path | None, output_dir: str, status: bool, best: bool, write: bool, dry_run: bool,
     stored: tuple[str, ...], export: str | None,
 ) -> None:  # fmt: skip
-    """Run every point of a W&B sweep FILE; the same command again continues.
+    """Run every point of a W&B sweep FILE, or of a bundled one by its name.
 
-    OVERRIDES go to every run: `fedgm sweep sweeps/autonomous_fedgm_grid.yaml
+    The same command again continues.
+
+    OVERRIDES go to every run: `fedgm sweep autonomous_fedgm_grid
     participation=autonomous_current`.
     """
     from fedgm.screen import Screen

@@ -20,6 +20,7 @@ from fedgm.config.schema import RunConfig
 from fedgm.config.trust import TRUSTED, is_in, read_stored, require_trusted
 from fedgm.config.winners import winner
 from fedgm.errors import ConfigError, RefusedError
+from fedgm.intake import HALVES
 from fedgm.seals import require_as_written
 
 PATHS = ("output_dir", "data.root", "data.source.root", *FILES)  # keys whose values are paths
@@ -72,6 +73,10 @@ def with_plain_paths(words: Sequence[str]) -> list[str]:
 
 
 def _plain_path(word: str) -> str:
+    if HALVES.search(word):
+        raise RefusedError(
+            f"{word}: it has bytes that are not text in this locale. Try other letters, or LC_ALL=C.UTF-8"
+        )
     key, sign, value = word.partition("=")
     if key.lstrip("+") not in PATHS or not sign:
         return word

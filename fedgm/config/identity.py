@@ -40,6 +40,7 @@ IMPLIED: dict[str, Any] = {
     "eval.clients": 0,
     "data.shards": 2,
     "data.classes_per_client": 2,
+    "data.shared": 0,
     "local.state": "reset",
     "callbacks.name": "none",
     "task.name": "classification",
@@ -49,7 +50,8 @@ IMPLIED: dict[str, Any] = {
     "work.name": "constant",
 }
 # Keys that name a file or a folder whose contents count.
-FILES = ("data.path", "data.source.path", "participation.speeds")
+FILES = ("data.path", "data.source.path", "participation.speeds", "participation.arrivals")
+ARRIVALS = "arrivals.jsonl"  # of a run folder that participation.arrivals names
 # A configuration without these is only a part of one, of a damaged folder.
 NEEDED = frozenset(("name", "rounds", "algorithm.name", "data.name", "clients.count"))
 
@@ -62,6 +64,12 @@ def identity(cfg: DictConfig) -> str:
 
 def identity_of(config: Mapping[str, Any], seed: int, facts: Mapping[str, Any] | None = None) -> str:
     """The hash of a resolved configuration with dotted keys; ``facts`` is what :func:`beside_config` says."""
+    values = counted(config, seed, facts)
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def counted(config: Mapping[str, Any], seed: int, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The values that are hashed, by their keys: two runs of one setting have the same."""
     fixed_seeds = (facts or {}).get("fixed_seeds") or ()
     values: dict[str, Any] = {}
     for key, value in config.items():
@@ -75,7 +83,7 @@ def identity_of(config: Mapping[str, Any], seed: int, facts: Mapping[str, Any] |
             del values[key]
     if contents := (facts or {}).get("contents"):
         values["contents"] = contents
-    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
+    return values
 
 
 def identity_of_stored(config: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
@@ -166,6 +174,8 @@ def _contents(values: Mapping[str, Any]) -> dict[str, str]:
     """A checksum for each file that is there; one that is missing is refused later, by whoever reads it."""
     pattern = str(values.get("data.source.pattern") or "*")
     paths = {key: Path(values[key]).expanduser() for key in FILES if isinstance(values.get(key), str)}
+    if (run := paths.get("participation.arrivals")) is not None and run.is_dir():
+        paths["participation.arrivals"] = run / ARRIVALS
     checksums = {key: _checksum(path, pattern) for key, path in paths.items()}
     return {key: checksum for key, checksum in checksums.items() if checksum is not None}
 

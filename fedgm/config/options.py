@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+import yaml
 from omegaconf import OmegaConf
 
 # Where a part of ours is -> the key that names it, which is also its group and option.
@@ -41,6 +42,17 @@ def option(group: str, name: str, around: Mapping[str, Any]) -> dict[str, Any]:
     """What the yaml of an option says, its interpolations resolved among the values ``around`` it."""
     tree = OmegaConf.create({**around, "option": OmegaConf.load(conf_dir() / group / f"{name}.yaml")})
     return cast(dict[str, Any], OmegaConf.to_container(tree["option"], resolve=True))
+
+
+def figures() -> dict[str, dict[str, Any]]:
+    """Experiment -> its ``figure:``, of those that have one."""
+    paths = sorted((conf_dir() / "experiment").glob("*.yaml"))
+    contents = {path.stem: yaml.safe_load(path.read_text()) for path in paths}
+    return {
+        name: content["figure"]
+        for name, content in contents.items()
+        if isinstance(content, dict) and content.get("figure")
+    }
 
 
 def present_target(key: str, name: str) -> str | None:

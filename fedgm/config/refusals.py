@@ -11,7 +11,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException, ValidationError
 
-from fedgm.config.options import options
+from fedgm.config.options import figures, options
 from fedgm.errors import ConfigError, near
 
 # What composing a command line can raise. The last three: Hydra checks some words no further.
@@ -163,7 +163,16 @@ def _no_option(error: MissingConfigException, word: str) -> ConfigError:
     """A group without such an option: those that there are, and the near one."""
     group, _, option = str(error.missing_cfg_file).rpartition("/")
     names = [str(name) for name in error.options or []]
-    meant = near(option, names, 0.75) or (names[0] if names else None)
+    drawn = _of_figure(option) if group == "experiment" else None
+    meant = drawn or near(option, names, 0.75) or (names[0] if names else None)
     sign = "+" if word.startswith("+") else ""
     allowed = f"one of {', '.join(names)}" if names else f"one option of {group}"
     return ConfigError(f"{sign}{group}", option, allowed, f"{sign}{group}={meant or 'NAME'}")
+
+
+def _of_figure(word: str) -> str | None:
+    """The experiment of a figure of the paper: multistage where somebody types fig2."""
+    number = re.sub(r"^fig(ure)?_?", "", word.lower())
+    drawn = {str(node["number"]): name for name, node in figures().items() if "number" in node}
+    whole = {key.rstrip("abcd"): name for key, name in sorted(drawn.items(), reverse=True)}
+    return drawn.get(number) or whole.get(number)

@@ -37,10 +37,15 @@ def positive(key: str, value: float | None, example: object) -> None:
     require(value is None or 0 < value < inf, key, value, "a positive number", f"{key}={example}")
 
 
-def fits_float32(key: str, value: object, example: object) -> None:
+def fits_float32(key: str, value: float, example: object) -> None:
     """Torch ends with an error of its own where a factor of a step is larger than its numbers can be."""
-    ok = not isinstance(value, float) or abs(value) <= FLOAT32
-    require(ok, key, value, f"a number of at most {FLOAT32:g}, the largest of a model", f"{key}={example}")
+    require(
+        abs(value) <= FLOAT32,
+        key,
+        value,
+        f"a number of at most {FLOAT32:g}, the largest of a model",
+        f"{key}={example}",
+    )
 
 
 def named(key: str, part: object) -> None:
@@ -99,7 +104,8 @@ class LocalConfig:
         fits_float32("local.weight_decay", self.weight_decay, 0.0001)
         chosen = self.optimizers[self.optimizer]
         for name, value in chosen.items() if isinstance(chosen, Mapping) else ():
-            fits_float32(f"local.optimizers.{self.optimizer}.{name}", value, 0.01)
+            if type(value) in (int, float):
+                fits_float32(f"local.optimizers.{self.optimizer}.{name}", value, 0.01)
 
 
 @dataclass
@@ -164,8 +170,10 @@ class DataConfig:
     source: Any = MISSING  # builds what can `federate`: see fedgm/data/clients.py
     shards: int = 2
     classes_per_client: int = 2
+    shared: float = 0.0
 
     def __post_init__(self) -> None:
+        require(0 <= self.shared <= 1, "data.shared", self.shared, "0 (nothing) to 1", "data.shared=0.05")
         allowed = "0 (one class per client), a positive number, or inf (IID)"
         require(self.alpha >= 0, "data.alpha", self.alpha, allowed, "data.alpha=0.5")
         words = options("data/partition")

@@ -1,4 +1,4 @@
-"""The runs of a page, and a line for each thing that is not on it."""
+"""The runs of a page, and what is not on it."""
 
 import os
 import stat
@@ -12,10 +12,10 @@ from fedgm.results.run import Key, Run, Status, once
 
 @dataclass
 class Collection:
-    """The runs, sorted, and what was left out and why."""
+    """The runs, sorted, and what was left out: names by reason."""
 
     runs: list[Run]
-    left_out: list[str]
+    left_out: dict[str, list[str]]
 
 
 class Collector:
@@ -27,23 +27,21 @@ class Collector:
     def collect(self) -> Collection:
         """All runs; of two with the same hash and seed the one that went further."""
         named: list[tuple[str, Run]] = []
-        left_out: list[str] = []
+        left_out: dict[str, list[str]] = {}
         for place, path, run in self.walker.walk():
             name = _relative(path, place)
             if isinstance(run, str):
-                left_out.append(f"{name}: {run}")
+                left_out.setdefault(run, []).append(name)
             elif odd := _odd_file(run.folder):
-                left_out.append(f"{name}: {odd} is not a regular file; links are not followed")
+                reason = f"{odd} is not a regular file; links are not followed"
+                left_out.setdefault(reason, []).append(name)
             elif run.status == Status.DAMAGED or (run.is_done and not run.evaluations and not run.rows):
-                left_out.append(f"{name}: its rows are not the ones that the run wrote")
+                left_out.setdefault("its rows are not the ones that the run wrote", []).append(name)
             else:
                 named.append((name, run))
         kept: dict[Key, Run] = once(run for _, run in named)
-        left_out += [
-            f"{name}: the same run (hash and seed) is already on the page"
-            for name, run in named
-            if kept[run.key] is not run
-        ]
+        if twice := [name for name, run in named if kept[run.key] is not run]:
+            left_out["the same run (hash and seed) is already on the page"] = twice
         return Collection(sorted(kept.values(), key=_order), left_out)
 
 

@@ -8,15 +8,19 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
+from fedgm.config.identity import IMPLIED, counted
 from fedgm.dashboard import columns
 from fedgm.dashboard.collect import Collection, is_plain
+from fedgm.dashboard.problems import choosers, problems
 from fedgm.results.columns import Rows
+from fedgm.results.labels import NAMES, PLAIN
 from fedgm.results.rows import Row
-from fedgm.results.run import Run
+from fedgm.results.run import Key, Run
 
 MOST_POINTS = 1_000_000  # evaluations on a page: beyond, runs are thinned
 MOST_VALUES = 4_000_000  # numbers on a page: beyond, only measured columns are kept
-MOST_NOTES = 40
+MOST_NOTES, MOST_NAMES = 40, 3
+MOST_STAGES = 6  # whose etas are said in a label
 SHOWN_FACTS = (
     "seed", "name", "algorithm", "schedule", "participation", "profile", "model", "data", "status", "reason",
     "rounds", "rounds_done", "seconds", "local_steps", "commit",
@@ -33,7 +37,7 @@ def build(
     more: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The whole payload; equal runs give equal values."""
-    notes = [*collection.left_out, *more]
+    notes = [*_left_out(collection), *more]
     tables = [_with_start(run) for run in collection.runs]
     most = max(50, MOST_POINTS // max(1, len(tables)))
     long = sum(len(rows) > most for rows in tables)
@@ -46,14 +50,30 @@ def build(
     empty = sum(not rows for rows in tables)
     if empty:
         notes.append(f"{empty} runs have no evaluation yet: they are in the table, not in the curves")
-    shared = _shared([run.config for run in collection.runs])
+    configs = _configs(collection.runs)
+    shared = _shared(configs)
+    groups = problems(collection.runs)
+    problem_of = {run.key: number for number, group in enumerate(groups) for run in group.runs}
+    chosen = set[Key]().union(*(choosers(group) for group in groups))
     runs = [
-        _run(run, rows, shared, link(run), everything)
-        for run, rows in zip(collection.runs, tables, strict=True)
+        {
+            **_run(run, rows, everything),
+            **_differs(config, shared),
+            "problem": problem_of[run.key],
+            "chose": run.key in chosen,
+            "link": (address := link(run)),
+            "files": files(run.folder) if address is not None else [],
+        }
+        for run, rows, config in zip(collection.runs, tables, configs, strict=True)
     ]
     return {
         "title": title,
         "config": shared,
+        "problems": [{"id": group.id, "label": group.label} for group in groups],
+        "names": {
+            name: NAMES[name] for name in sorted({str(run["algorithm"]) for run in runs}) if name in NAMES
+        },
+        "plain": PLAIN,
         "metrics": _metrics(collection.runs),
         "runs": runs,
         "notes": _first(notes),
@@ -79,24 +99,26 @@ def _metrics(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     return dict(sorted(described.items()))
 
 
-def _run(run: Run, rows: Rows, shared: dict[str, Any], link: str | None, everything: bool) -> dict[str, Any]:
-    facts, config = run.facts, _config(run.config)
-    names = columns.names(rows, everything)
-    differs = {key: value for key, value in config.items() if key not in shared or shared[key] != value}
+def _run(run: Run, rows: Rows, everything: bool) -> dict[str, Any]:
+    facts, names = run.facts, columns.names(rows, everything)
     return {
         **{key: _plain(facts.get(key)) for key in SHOWN_FACTS},
         "hash": run.key[0][:8],
         "seconds": _seconds(facts.get("seconds"), rows),
         "ends": _stage_ends(facts.get("stages")),
-        "config": differs,
-        "without": sorted(key for key in shared if key not in config),
+        "etas": _stage_etas(facts.get("stages")),
         "points": len(rows),
         "columns": {key: columns.encode(rows.column(key)) for key in names},
         "scores": {key: _plain(run.score(key)) for key in names},
+        "finals": {key: _plain(run.final(key)) for key in names},
         "staleness": _histogram(run.rows or run.evaluations),
-        "link": link,
-        "files": files(run.folder) if link is not None else [],
     }
+
+
+def _differs(config: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
+    """What a configuration has that the shared one has not, and what it lacks."""
+    differs = {key: value for key, value in config.items() if key not in shared or shared[key] != value}
+    return {"config": differs, "without": sorted(key for key in shared if key not in config)}
 
 
 def files(folder: Path | None) -> list[str]:
@@ -147,17 +169,33 @@ def _stage_ends(stages: Any) -> list[int]:
     return list(accumulate(lengths))[:-1] if len(lengths) == len(rounds) else []
 
 
+def _stage_etas(stages: Any) -> list[float]:
+    """The eta of each stage, where there are a few different ones: a label says them."""
+    if not isinstance(stages, list) or not 1 < len(stages) <= MOST_STAGES:
+        return []
+    etas = [stage.get("eta") if isinstance(stage, dict) else None for stage in stages]
+    numbers = [float(eta) for eta in etas if isinstance(eta, int | float) and math.isfinite(eta)]
+    return numbers if len(numbers) == len(etas) and len(set(numbers)) > 1 else []
+
+
+def _configs(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Configurations as far as they count: without what cannot change a result or follows the seed.
+
+    A key that is younger than a run has the value that was implied before.
+    """
+    values = [counted(run.config, run.seed, run.facts) for run in runs]
+    keys = {key for config in values for key in config} & IMPLIED.keys()
+    implied = {key: IMPLIED[key] for key in keys}
+    return [{str(key): _plain(value) for key, value in {**implied, **config}.items()} for config in values]
+
+
 def _shared(configs: list[dict[str, Any]]) -> dict[str, Any]:
     """Each key's most frequent value, so that a run carries only what differs."""
     counts: dict[str, Counter[str]] = {}
     for config in configs:
-        for key, value in _config(config).items():
+        for key, value in config.items():
             counts.setdefault(key, Counter())[json.dumps(value, sort_keys=True)] += 1
     return {key: json.loads(counts[key].most_common(1)[0][0]) for key in sorted(counts)}
-
-
-def _config(config: dict[str, Any]) -> dict[str, Any]:
-    return {str(key): _plain(config[key]) for key in config}
 
 
 def _plain(value: Any) -> Any:
@@ -169,6 +207,16 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _left_out(collection: Collection) -> list[str]:
+    """Each reason once, with a few of the names that it is about."""
+    notes: list[str] = []
+    for reason, names in collection.left_out.items():
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        count = f" ({len(names)})" if len(names) > 1 else ""
+        notes.append(f"{reason}{count}: {', '.join(names[:MOST_NAMES])}{more}")
+    return notes
 
 
 def _first(notes: list[str]) -> list[str]:

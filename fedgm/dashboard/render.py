@@ -9,8 +9,9 @@ from typing import Any
 PARTS = Path(__file__).parent / "page"
 # In the order in which they use each other.
 SCRIPTS = (
-    "format", "data", "groups", "state", "scale", "chart", "curves", "legend", "glance", "heatmap",
-    "parallel", "table", "compare", "staleness", "partition", "live", "main",
+    "format", "data", "groups", "means", "noise", "address", "filter", "colours", "view", "controls", "scale",
+    "chart", "panels", "curves", "crosshair", "legend", "glance", "heatmap", "parallel", "table", "compare",
+    "staleness", "partition", "write", "svg", "picture", "save", "live", "main",
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from fedgm.data.clients import Evaluation
 from fedgm.data.dataset import Dataset, pool, subset
 from fedgm.data.images import Batch, Images
 from fedgm.data.partition import ClientSplit
+from fedgm.data.sharing import Sharing, common_samples
 from fedgm.draws import generator
 from fedgm.errors import require, require_fits
 
@@ -134,6 +135,7 @@ def from_run(dataset: Dataset, config: RunConfig) -> Federation:
         shards=data.shards,
         classes_per_client=data.classes_per_client,
         augment=data.augment,
+        shared=data.shared,
         eval_train_samples=config.eval.train_samples,
         batching=Batching(config.local.batch_size, config.seed, layout, config.eval.batch_size),
     )
@@ -161,10 +163,14 @@ def federation(
     shards: int = 2,
     classes_per_client: int = 2,
     augment: str = "none",
+    shared: float = 0.0,
     eval_train_samples: int | None = None,
     batching: Batching | None = None,
 ) -> Federation:
-    """Split ``dataset`` over ``clients``; ``eval_train_samples`` images (None: all) measure ``train/*``."""
+    """Split ``dataset`` over ``clients``; ``eval_train_samples`` images (None: all) measure ``train/*``.
+
+    ``shared`` is the size of a common set beside the clients' own samples, as a part of these.
+    """
     labels = dataset.train_labels
     parameters = {"alpha": alpha, "shards": shards, "classes_per_client": classes_per_client}
     part = partition_of({**parameters, "partition": partition, "client_samples": client_samples})
@@ -175,8 +181,13 @@ def federation(
         f"with data.partition={part.get('name')} the split alone decides how many samples a client has",
         "data.client_samples=null, or data.partition=virtual",
     )
-    given = {"labels": labels, "clients": clients, "seed": seed, "min_samples": min_samples}
+    common = common_samples(labels, shared, seed) if shared else None
+    own = None if common is None else np.setdiff1d(np.arange(len(labels)), common)
+    labels_of = labels if own is None else labels[own]
+    given = {"labels": labels_of, "clients": clients, "seed": seed, "min_samples": min_samples}
     split: ClientSplit = build(part, "data.partition", kind=ClientSplit, **given)
+    if own is not None and common is not None:
+        split = Sharing(split, own, common)
     chosen = None
     if eval_train_samples is not None and eval_train_samples < len(labels):
         require(

@@ -5,10 +5,22 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from fedgm.client.local import LocalResult
 from fedgm.client.weights import Snapshot
 from fedgm.federated.aggregate import Mean
 from fedgm.participation import ClientTask
+from fedgm.upload.message import Sent
 from fedgm.upload.sending import Senders
+
+
+class ClientUpdate(NamedTuple):
+    """What one client returns."""
+
+    result: LocalResult
+    after: Snapshot  # its model, whose buffers are averaged
+    sent: Sent  # its delta, as the server decodes it
+    message: Tensor  # what its rule sends besides; empty for most
+    finite: bool
 
 
 class Arrived(NamedTuple):

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -13,17 +14,19 @@ from fedgm.client.local import Client
 from fedgm.client.rules import ClientRule, Local, Plain
 from fedgm.client.store import Kept, Store
 from fedgm.client.weights import FlatWeights, History, Snapshot, is_finite, stays_finite
+from fedgm.client.work import AtWork
 from fedgm.data.clients import ClientData, local_steps
 from fedgm.draws import derive, generator
+from fedgm.errors import FedGMError
 from fedgm.federated.aggregate import CohortMean, Mean, scaled, shares
-from fedgm.federated.arrivals import Arrived, Cohort
+from fedgm.federated.arrivals import Arrived, ClientUpdate, Cohort
 from fedgm.federated.events import ClientEnd, fire
 from fedgm.federated.workers import FederatedDDP, share_out
 from fedgm.lightning import call_callback_hooks, is_overridden, pl
-from fedgm.participation import ClientTask
+from fedgm.participation import ClientTask, Participation
 from fedgm.schedule.work import Work
 from fedgm.upload.message import Plain as WholeDelta
-from fedgm.upload.message import UploadRule
+from fedgm.upload.message import Sent, UploadRule
 from fedgm.upload.privacy import Privacy
 from fedgm.upload.sending import Senders, SendRule
 
@@ -66,24 +69,29 @@ class CohortTrainer:
         self,
         trainer: pl.Trainer,
         data: ClientData,
+        participation: Participation,
         settings: RoundSettings,
         parts: ClientParts,
         weights: FlatWeights,
         metrics: Sequence[str],
     ) -> None:
         self.trainer, self.data, self.settings, self.parts = trainer, data, settings, parts
-        self.weights, self.metrics = weights, metrics
+        self.participation, self.weights, self.metrics = participation, weights, metrics
         self.client = Client(trainer, weights, metrics, settings.keep, direct=(FederatedDDP,))
         listeners: list[pl.Callback] = trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]
         self._called = {hook for hook in AROUND_A_CLIENT if any(is_overridden(hook, c) for c in listeners)}
 
-    def train(self, tasks: list[ClientTask], t: int, history: History, anchor: str) -> Cohort:
+    def tasks(self, t: int, history: History) -> list[ClientTask]:
+        """The cohort of round ``t``; whoever trains clients elsewhere asks them now."""
+        return self.participation.tasks(t)
+
+    def train(self, tasks: list[ClientTask], t: int, history: History) -> Cohort:
         """Alg. 2 for each task. The table has a line per client, filled in by the worker that trained it.
 
         The other workers leave zeros there, so that their sum is exact in any order.
         """
-        x_t, rule = history[0], self.parts.rule
-        shares_ = shares([self.data.size(task.client) for task in tasks], self.settings.weights)
+        x_t = history[0]
+        shares_ = shares([self.size(task.client) for task in tasks], self.settings.weights)
         mean = self._mean(x_t, len(tasks))
         ordered, parts = self._depends_on_order(x_t), dict[int, Tensor]()
         sending, privacy, held = self.parts.sending, self.parts.privacy, dict[int, Arrived]()
@@ -91,37 +99,24 @@ class CohortTrainer:
         table = torch.zeros(len(tasks), width, dtype=torch.float64, device=x_t.x.device)
         norms = None if privacy is None else torch.zeros_like(table[:, 0])
         for slot in self._slots(tasks):
-            task, share, start = tasks[slot], shares_[slot], history[tasks[slot].staleness]
-            kept = self._kept(task, t, x_t.x.device)
-            fetched = history.shared(task.staleness)
-            local = Local(start.x, kept.rule, fetched, self.client.lr, self.weights.split, task.client, t)
-            with self.client.at_work(start, x_t, kept.optimizer):
-                result = self.client.train(
-                    self._batches(task, t), self.data.epoch(task.client), rule.begin(local)
-                )
-                after, optimizer = self.weights.read(), self.client.optimizer_state()
-            moved = start.x - after.x
-            delta = moved if anchor == "start" else x_t.x - after.x
-            finite = is_finite(delta) and stays_finite(start.buffers, after.buffers)
-            fire(self.trainer, "on_client_end", ClientEnd(t, task, delta, result.steps, finite))
+            task, share = tasks[slot], shares_[slot]
+            result, after, sent, message, finite = self.update(task, t, history)
             if not finite:
                 table[slot, -1] = share  # takes part in nothing
                 continue
+            delta = sent.delta
             if privacy is not None and norms is not None:
                 delta, norms[slot] = privacy.clipped(delta)
-            sent = self.parts.upload.send(delta, kept.upload, self._draws(task, t))
-            squared = scaled(sent.delta, task.weight * share).double().square().sum().item()
+            squared = scaled(delta, task.weight * share).double().square().sum().item()
             line = (result.steps, result.samples, result.measured, sent.bytes, squared, 1, share)  # COLUMNS
             table[slot] = torch.tensor([*result.sums, *line], dtype=torch.float64)
-            returned = rule.end(local, moved, result.steps, task.weight)
-            arrived = Arrived(sent.delta, start, after, task.weight, share, returned.message)
+            arrived = Arrived(delta, history[task.staleness], after, task.weight, share, message)
             if sending is not None:
                 held[slot] = arrived  # who sends depends on the norms of all
             else:
                 self._add(mean, arrived)
             if ordered:
                 parts[slot] = mean.take()
-            self._keep(task, t, Kept(returned.kept, sent.kept, optimizer))
         senders = None
         if sending is not None:
             senders = self._let_send(sending, tasks, t, table)
@@ -151,6 +146,39 @@ class CohortTrainer:
         uniform = [generator(self.settings.seed, "send", t, task.client).random() for task in tasks]
         return rule.senders(squared.sqrt().cpu().numpy(), np.array(uniform))
 
+    def update(self, task: ClientTask, t: int, history: History) -> ClientUpdate:
+        """One client's work: local steps, what it sends, what it keeps."""
+        x_t, start, rule = history[0], history[task.staleness], self.parts.rule
+        began = task.began or t
+        kept = self._kept(task, began, x_t.x.device)
+        local = self._local(task, began, history, kept)
+        with self.client.at_work(start, x_t, kept.optimizer):
+            batches, epoch = self._batches(task, began), self.data.epoch(task.client)
+            result = self.client.train(batches, epoch, rule.begin(local), rule.needs_second_gradient)
+            after, optimizer = self.weights.read(), self.client.optimizer_state()
+        moved = start.x - after.x
+        delta = moved if self.participation.anchor == "start" else x_t.x - after.x
+        finite = is_finite(delta) and stays_finite(start.buffers, after.buffers)
+        fire(self.trainer, "on_client_end", ClientEnd(t, task, delta, result.steps, finite))
+        if not finite:
+            return ClientUpdate(result, after, Sent(delta, 0, {}), delta[:0], finite)
+        sent = self.parts.upload.send(delta, kept.upload, self._draws(task, began))
+        returned = rule.end(local, moved, result.steps, task.weight)
+        self._keep(task, began, Kept(returned.kept, sent.kept, optimizer))
+        counted = sent if returned.delta is None else sent._replace(delta=returned.delta)
+        return ClientUpdate(result, after, counted, returned.message, finite)
+
+    def size(self, client: int) -> int:
+        """Samples of a client, its weight where ``clients.weights=samples``."""
+        return self.data.size(client)
+
+    def _local(self, task: ClientTask, t: int, history: History, kept: Kept) -> Local:
+        """What the client rule knows when a client starts."""
+        start, fetched = history[task.staleness], history.shared(task.staleness)
+        work = AtWork(self.client, history, partial(self._one_pass, task, t))
+        lr, split, steps = self.client.lr, self.weights.split, self._steps(task)
+        return Local(start.x, kept.rule, fetched, lr, split, task.client, t, steps, task.staleness, work)
+
     def _draws(self, task: ClientTask, t: int) -> np.random.Generator:
         """The upload's own generator; a rule that says it draws nothing gets none, and fails if it does."""
         if not getattr(self.parts.upload, "draws", True):
@@ -166,6 +194,11 @@ class CohortTrainer:
         """For the next time."""
         if self.parts.store is not None:
             self.parts.store.save(task.client, t, kept.joined())
+        elif kept.rule:
+            name = type(self.parts.rule).__name__
+            raise FedGMError(
+                f"{name} keeps a state for each client, but its `keeps` is 0. Set keeps = 1 in it"
+            )
 
     def _depends_on_order(self, x_t: Snapshot) -> bool:
         """Whether a sum of workers' sums is not the sum of one worker: float64 numbers do not add exactly."""
@@ -238,7 +271,11 @@ class CohortTrainer:
 
     def _cost(self, task: ClientTask) -> int:
         """What a task takes, in samples: a client's last batch may be small."""
-        return task.epochs * (1 if self.settings.unit == "steps" else self.data.size(task.client))
+        return task.epochs * (1 if self.settings.unit == "steps" else self.size(task.client))
+
+    def _one_pass(self, task: ClientTask, t: int) -> Iterator[Any]:
+        """Every sample of the client once, in the order of its first local epoch."""
+        return self.data.batches(task.client, t, self.data.epoch(task.client))
 
     def _batches(self, task: ClientTask, t: int) -> Iterator[Any]:
         """A client's batches; layers that draw (dropout) start from (seed, round, client) too."""

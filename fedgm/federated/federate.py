@@ -15,6 +15,7 @@ from fedgm.federated.cohort import ClientParts, RoundSettings
 from fedgm.federated.fitting import (
     is_whole,
     normalization,
+    require_deltas,
     require_even,
     require_guarantee,
     require_mean,
@@ -99,10 +100,11 @@ def federate(
     parts = ClientParts(client or Plain(), upload or WholeDelta(), store, sending, privacy)
     scheme = informed(participation or ideal(data.count, m, epochs, seed), _facts(trainer, data, parts.rule))
     require_mean("weights", weights, normalization(scheme), parts.rule)
+    require_deltas("participation", type(scheme).__name__, scheme, parts.rule)
     require_sending(sending, parts.rule, parts.upload)
     require_guarantee(privacy, parts.rule, parts.upload, scheme, weights)
     require_even(work, scheme)
-    allowed = "None: this client rule steps with what clients keep, which upload rules do not shorten"
+    allowed = "None: this client rule needs whole updates, which upload rules shorten"
     require(is_whole(parts.upload, parts.rule), "upload", type(parts.upload).__name__, allowed, "upload=None")
     loop = FederatedLoop(trainer, data, scheme, settings, parts, whole_checkpoints=True)
     trainer.fit_loop = loop

@@ -5,7 +5,7 @@ decide is refused here, for ``fedgm.federate`` as for a run.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fedgm.client.optimizers import described, effective, is_plain_sgd
 from fedgm.client.rules import ClientRule
@@ -14,6 +14,9 @@ from fedgm.errors import FedGMError, require, require_fits
 from fedgm.participation import Participation, Uniform
 from fedgm.participation.local_work import NEEDS_UNIFORM_MEAN
 from fedgm.schedule.work import Work
+from fedgm.server import GeneralMomentum
+from fedgm.server.engine import Engine
+from fedgm.server.rule import Hyper
 from fedgm.upload.message import Plain as WholeDelta
 from fedgm.upload.message import UploadRule
 from fedgm.upload.privacy import Privacy
@@ -21,6 +24,9 @@ from fedgm.upload.sending import SendRule
 
 if TYPE_CHECKING:  # a configuration is refused before Lightning is imported
     from fedgm.lightning import pl
+
+
+DIVIDED = ("steps", "epochs")  # ways to count uneven work after which D is no longer as long as an update
 
 
 def normalization(scheme: Participation) -> str | None:
@@ -31,12 +37,31 @@ def normalization(scheme: Participation) -> str | None:
 def require_mean(key: str, weights: str, normalize: str | None, client: ClientRule) -> None:
     """FedNova's factors and MIFA's memory are written for the plain mean."""
     ok = weights == "uniform" or not (normalize in NEEDS_UNIFORM_MEAN or client.needs_uniform_mean)
-    allowed = "uniform: FedNova and MIFA are written for the plain mean"
+    allowed = "uniform: FedNova, MIFA and others are written for the plain mean"
     require(ok, key, weights, allowed, f"{key}=uniform")
 
 
+def require_deltas(key: str, name: str, scheme: Participation, client: ClientRule) -> None:
+    """Some rules take D for what the cohort's local steps moved."""
+    ok = not client.reads_delta or (scheme.anchor == "start" and normalization(scheme) not in DIVIDED)
+    reason = "its updates are not what local steps moved (measured from x_t, or divided by the work)"
+    require_fits(ok, key, name, f"{reason}, which this client rule takes them for", f"{key}=ideal")
+
+
+def steps_plainly(engine: Engine) -> bool:
+    """Whether every server step is x -= D."""
+    return isinstance(engine.rule, GeneralMomentum) and all(
+        hyper["eta"] == 1 and 0 in (hyper["beta"], hyper["nu"]) for hyper in every_hyper(engine)
+    )
+
+
+def every_hyper(engine: Engine) -> list[Hyper]:
+    """The hyperparameters of all rounds, from the first."""
+    return [engine.plan.at(t)[1] for t in range(1, engine.plan.ends[-1] + 1)]
+
+
 def is_whole(upload: UploadRule, client: ClientRule) -> bool:
-    """Whether the server gets what it steps with: MIFA's message is not what an upload rule shortens."""
+    """Whether the server gets what it steps with: some rules need more of an update than is sent."""
     return isinstance(upload, WholeDelta) or not client.needs_plain_upload
 
 
@@ -78,7 +103,8 @@ def require_sending(sending: SendRule | None, client: ClientRule, upload: Upload
     if sending is None:
         return
     reason = "only some of a cohort send, and its states assume that all do"
-    require_fits(not client.sends, "client", type(client).__name__, reason, "client=plain, or sending=all")
+    stateless = not (client.sends or client.keeps)
+    require_fits(stateless, "client", type(client).__name__, reason, "client=plain, or sending=all")
     require_fits(not upload.keeps, "upload", type(upload).__name__, reason, "upload=plain, or sending=all")
 
 
@@ -94,7 +120,8 @@ def require_guarantee(
     )
     require_fits(weights == "uniform", "clients.weights", weights, reason, hint)
     reason = "what it sends or keeps would see updates that are not clipped"
-    require_fits(not client.sends, "client", type(client).__name__, reason, "client=plain, or privacy=none")
+    stateless = not (client.sends or client.keeps)
+    require_fits(stateless, "client", type(client).__name__, reason, "client=plain, or privacy=none")
     reason, name = "a clipped update must reach the mean as it is", type(upload).__name__
     whole = isinstance(upload, WholeDelta) or bool(getattr(upload, "passes_on", False))
     require_fits(whole, "upload", name, reason, "upload=plain, or privacy=none")
@@ -144,6 +171,12 @@ def _require_optimizer(trainer: "pl.Trainer", client: ClientRule, normalize: str
         raise FedGMError(
             f"{name}: its correction would be added to scaled gradients. Use precision='bf16-mixed'"
         )
+    engine = next((c.engine for c in _callbacks(trainer) if hasattr(c, "engine")), None)
+    if client.needs_plain_server and isinstance(engine, Engine) and not steps_plainly(engine):
+        raise FedGMError(
+            f"{name}: its formulas hold where the server does x -= D. "
+            "Use fedgm.FedGM(GeneralMomentum(eta=1.0, beta=0.0, nu=0.0)), or another client rule"
+        )
     if normalize != "fednova":
         return
     terms = effective(optimizer, getattr(client, "mu", 0.0))
@@ -156,3 +189,7 @@ def _require_optimizer(trainer: "pl.Trainer", client: ClientRule, normalize: str
         raise FedGMError(
             "normalize=fednova: a_i is that of a momentum which starts at zero. Use state='reset'"
         )
+
+
+def _callbacks(trainer: "pl.Trainer") -> list[Any]:
+    return trainer.callbacks  # pyright: ignore[reportAttributeAccessIssue]

@@ -5,12 +5,13 @@ private names that this takes are listed in docs/decisions.md and watched by ``t
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
 import torch
 
-from fedgm.client.rules import State
+from fedgm.client.rules import Came, State
 from fedgm.client.store import MemoryStore
 from fedgm.client.weights import (
     FlatWeights,
@@ -44,6 +45,7 @@ class FederatedLoop(FitLoop):
         settings: RoundSettings,
         parts: ClientParts | None = None,
         whole_checkpoints: bool = False,
+        cohorts: Callable[..., CohortTrainer] = CohortTrainer,
     ) -> None:
         super().__init__(trainer, min_epochs=0, max_epochs=settings.rounds)
         self.epoch_loop = trainer.fit_loop.epoch_loop
@@ -52,8 +54,9 @@ class FederatedLoop(FitLoop):
         self.settings = settings
         self.parts = parts or ClientParts()
         self.whole_checkpoints = whole_checkpoints  # else past models and client states are files of the run
+        self.cohorts = cohorts  # who trains clients: this process and its workers, or nodes of a deployment
         self.shared: State = {}  # what the client rule keeps at the server
-        self.history = History(participation.history)
+        self.history = History(participation.history + self.parts.rule.lookback)
         self._past: list[tuple[Snapshot, State]] = []  # before x_t, from a checkpoint
         self._unsaved: UnsavedBuffers | None = None
         self._restored: dict[str, torch.Tensor] = {}  # of them, from a checkpoint
@@ -99,9 +102,8 @@ class FederatedLoop(FitLoop):
         for model, shared in self._past:
             self.history.push(model, shared)
         self.history.push(self.weights.read(), self.shared)
-        self.clients = CohortTrainer(
-            self.trainer, self.data, self.settings, self.parts, self.weights, self.metrics
-        )
+        known = self.trainer, self.data, self.participation, self.settings, self.parts
+        self.clients = self.cohorts(*known, self.weights, self.metrics)
         if rounds_done(self.trainer) == 0:
             self._evaluate()
             self.initial = dict(self.measured)
@@ -109,13 +111,15 @@ class FederatedLoop(FitLoop):
     def advance(self) -> None:
         """Round t: draw the tasks, train each, mean, server step, evaluate."""
         watch, t = Stopwatch(), rounds_done(self.trainer) + 1
-        tasks, self.clients.data = self.optional.begin(t, self.history[0])
+        ask = partial(self.clients.tasks, t, self.history)
+        tasks, self.clients.data = self.optional.begin(t, self.history[0], ask)
         x_t = self.history[0]
-        cohort = self.clients.train(tasks, t, self.history, self.participation.anchor)
+        cohort = self.clients.train(tasks, t, self.history)
         self._require_returned(tasks, cohort, t)
         m, n = len(tasks) - len(cohort.nonfinite), self.data.count
-        before, message = self.history.shared(0), cohort.mean.message
-        shared, delta = self.parts.rule.server(before, message, self.optional.mean(cohort, t), m, n)
+        steps, lr = cohort.total("steps") / m, self.clients.client.lr
+        came = Came(cohort.mean.message, self.optional.mean(cohort, t), m, n, steps, lr)
+        shared, delta = self.parts.rule.server(self.history.shared(0), came)
         update = ServerUpdate(t, x_t.x, delta, cohort.squared, partial(cohort.ages, tasks))
         fire(self.trainer, "on_server_update", update)
         self._require_moved(update, x_t)
@@ -214,7 +218,9 @@ class FederatedLoop(FitLoop):
         self.local_steps += steps
         spread = cohort.total("squared") / count - cohort.mean.delta.double().square().sum().item()
         beside = sum(part.numel() * part.element_size() for part in cohort.mean[1:])  # what no rule shortens
-        size = cohort.mean.delta.numel() * cohort.mean.delta.element_size() + beside
+        size = cohort.mean.delta.numel() * cohort.mean.delta.element_size()
+        message = cohort.mean.message.numel() * cohort.mean.message.element_size()
+        fetched = size * (1 + self.parts.rule.fetches) + beside - message
         return {
             "round": t,
             # The columns of x_0 too: a run that has just been continued has measured nothing yet.
@@ -228,7 +234,7 @@ class FederatedLoop(FitLoop):
             "cohort/steps": steps,
             "cohort/staleness": sum(task.staleness for task in tasks) / len(tasks),
             "bytes/up": int(cohort.total("bytes")) + beside * (count if senders is None else senders.number),
-            "bytes/down": size * count,
+            "bytes/down": fetched * count,
             **self.participation.log(t),
             **self.optional.columns(cohort),
         }

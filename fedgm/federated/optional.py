@@ -2,6 +2,7 @@
 work, privacy. The loop asks here once before and once after each round; without them nothing is done.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
@@ -39,13 +40,15 @@ class OptionalParts:
         """Clients of round 1, as far as they are known before it."""
         return 1 if self.chooser is not None else len(self.participation.tasks(1))
 
-    def begin(self, t: int, x_t: Snapshot) -> tuple[list[ClientTask], ClientData]:
-        """The tasks of round ``t``, chosen by x_t where a sampler does so, with their data."""
+    def begin(
+        self, t: int, x_t: Snapshot, ask: Callable[[], list[ClientTask]]
+    ) -> tuple[list[ClientTask], ClientData]:
+        """The tasks of round ``t``, which ``ask`` gives, chosen by x_t where a sampler does so."""
         self._row = {}
         if self.chooser is not None:
             self.chooser.choose(t, sum(part.numel() * part.element_size() for part in x_t))
             self._row |= self.chooser.row
-        tasks = self.participation.tasks(t)
+        tasks = ask()
         if self.work is None:
             return tasks, self.data
         tasks, data = self.work.begin(t, tasks)

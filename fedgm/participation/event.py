@@ -22,6 +22,20 @@ class Counting:
     discount: Discount
     anchor: Anchor
 
+    def tasks(
+        self, works: Sequence[tuple[int, int, int]], t: int, facts: ClientFacts, began: bool = False
+    ) -> list[ClientTask]:
+        """The tasks of (client, version, epochs) in step ``t``; with ``began`` draws are of their version."""
+        epochs = [epochs for _, _, epochs in works]
+        steps = [facts.steps(client, epochs) for client, _, epochs in works]
+        factors = weights(self.normalize, epochs, steps, self.reference, facts.effective)
+        return [
+            ClientTask(
+                client, t - version, epochs, factor * self.discount(t - version), version if began else None
+            )
+            for (client, version, epochs), factor in zip(works, factors, strict=True)
+        ]
+
 
 @dataclass
 class Event:
@@ -66,16 +80,8 @@ class Event:
 
     def tasks(self, t: int) -> list[ClientTask]:
         """The updates that the server averages in step ``t``, in the order in which their work began."""
-        arrived = self._at(t).arrived
-        epochs = [work.epochs for work in arrived]
-        steps = [self.facts.steps(work.client, work.epochs) for work in arrived]
-        how = self.counting
-        factors = weights(how.normalize, epochs, steps, how.reference, self.facts.effective)
-        ages = [t - work.version for work in arrived]
-        return [
-            ClientTask(work.client, tau, work.epochs, factor * how.discount(tau))
-            for work, tau, factor in zip(arrived, ages, factors, strict=True)
-        ]
+        works = [(work.client, work.version, work.epochs) for work in self._at(t).arrived]
+        return self.counting.tasks(works, t, self.facts)
 
     def log(self, t: int) -> dict[str, float | int]:
         """Virtual time, and what did not make it into the mean."""

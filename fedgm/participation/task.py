@@ -57,13 +57,14 @@ class ClientTask(NamedTuple):
 
     >>> from fedgm.participation import ideal
     >>> ideal(count=1, per_round=1, epochs=3, seed=0).tasks(t=1)
-    [ClientTask(client=0, staleness=0, epochs=3, weight=1.0)]
+    [ClientTask(client=0, staleness=0, epochs=3, weight=1.0, began=None)]
     """
 
     client: int
     staleness: int  # tau: how many server rounds old the model is that it starts from
     epochs: int  # local work, in units of local.unit
     weight: float  # factor of its delta in the mean (normalisation of uneven work, and of age)
+    began: int | None = None  # the round whose draws it uses, where its work began before this one
 
 
 class Participation(Protocol):

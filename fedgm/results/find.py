@@ -9,6 +9,7 @@ from warnings import warn
 
 from fedgm import intake, seals
 from fedgm.config.identity import dotted
+from fedgm.config.options import conf_dir
 from fedgm.config.trust import LARGEST
 from fedgm.errors import FedGMError, RefusedError
 from fedgm.lock import is_alive
@@ -21,6 +22,7 @@ from fedgm.results.run import Run, Status, once
 
 NOT_STORED = ("output_dir", "rerun", "stop_after", "track", "best", "winners", "figure", "checkpoint")
 READ = ("summary.json", "config.yaml", "metrics.jsonl", "model.safetensors")  # what a run is read from
+STORED = Path("docs/results")
 BEGUN = "no summary.json: not a run folder, or one that has just begun"
 DAMAGED = "summary.json is damaged"
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
@@ -74,11 +76,17 @@ def configuration(folder: Path) -> dict[str, Any]:
     return dotted({key: value for key, value in content.items() if key not in NOT_STORED})
 
 
+def located(place: Path) -> Path:
+    """The place; ``docs/results`` and what is in it are those of the package where there is none here."""
+    ours = conf_dir().parent / place
+    return ours if place.parts[:2] == STORED.parts and not place.exists() else place
+
+
 class Walker:
     """All runs of some places; walked again, it reads only the files that have changed."""
 
     def __init__(self, places: Iterable[str | Path], all_rows: bool = False, index: bool = False) -> None:
-        self.places, self.all_rows = [Path(place) for place in places], all_rows
+        self.places, self.all_rows = [located(Path(place)) for place in places], all_rows
         self._index = index  # whether runs with their last evaluations alone will do
         self._read: dict[Path, tuple[object, list[Run | str]]] = {}
 

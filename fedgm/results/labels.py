@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from fedgm.config.identity import NOT_IDENTITY, number
+from fedgm.config.identity import IMPLIED, NOT_IDENTITY, number
 from fedgm.plain import plain
 from fedgm.results.run import Run
 
@@ -12,8 +12,9 @@ NAMES = {
     "fedgm": "FedGM", "fedavg": "FedAvg", "fedsgd": "FedSGD", "fedavgm": "FedAvgM", "fednag": "FedNAG",
     "fedavgm_summed": "FedAvgM (summed)", "fedmom": "FedMom", "snv": "SNV", "triple": "Triple Momentum",
     "robust": "Robust Momentum", "pid": "PID", "pid_opt": "PID optimiser", "accsgd": "AccSGD",
-    "slowmo": "SlowMo", "diloco": "DiLoCo", "fedadagrad": "FedAdagrad", "fedadam": "FedAdam",
-    "fedyogi": "FedYogi", "fedams": "FedAMS", "fedamsgrad": "FedAMSGrad", "qhadam": "QHAdam",
+    "slowmo": "SlowMo", "diloco": "DiLoCo", "muloco": "MuLoCo", "fedadagrad": "FedAdagrad",
+    "fedadam": "FedAdam", "fedyogi": "FedYogi", "fedams": "FedAMS", "fedamsgrad": "FedAMSGrad",
+    "qhadam": "QHAdam",
     "nsgdm": "NSGD-M", "gpa": "GPA", "schedule_free": "Schedule-Free", "ema_nesterov": "EMA-Nesterov",
     "fedacg": "FedACG", "fedexp": "FedExP", "fedexp_gm": "FedExP x FedGM", "snoo": "SNOO",
     "fetchsgd": "FetchSGD", "true_topk": "True top-k", "amplified": "Amplified FedAvg",
@@ -25,6 +26,7 @@ PLAIN = {
     "schedule.name": "constant", "participation.name": "ideal", "client.name": "plain", "sending.name": "all",
     "privacy.name": "none", "work.name": "constant",
 }  # fmt: skip
+METHOD = ("algorithm.", "schedule.")
 WORD, WHOLE = 60, 400  # characters of a value, and of a label
 QUIET = ("_target_", "version", "channels_last")
 
@@ -36,15 +38,34 @@ def algorithm(run: Run) -> str:
 
 
 def differing(runs: Sequence[Run]) -> list[str]:
-    """Keys that tell the runs apart: not seeds, nor what follows them, nor what cannot change a result."""
+    """Keys that tell the runs apart: not seeds, nor what cannot change a result, nor what was implied."""
     keys = list(dict.fromkeys(key for run in runs for key in run.config))
-    return [key for key in keys if _counts(key) and _differs([run.config.get(key) for run in runs])]
+    return [key for key in keys if _counts(key) and _differs(_values(runs, key))]
 
 
 def _differs(values: list[Any]) -> bool:
     """Whether they are not all shown alike; the same value is not put into words again."""
     different = {(type(value), repr(value)): value for value in values}.values()
     return len({_text(value, sys.maxsize) for value in different}) > 1
+
+
+def _values(runs: Sequence[Run], key: str) -> list[Any]:
+    """A key's values; a run that is older than the key has what was implied before."""
+    return [run.config.get(key, IMPLIED.get(key)) for run in runs]
+
+
+def telling(runs: Sequence[Run]) -> list[str]:
+    """Of the keys in which runs differ all of the method, and of the others those that part settings."""
+    kept: list[str] = []
+    settings = [0] * len(runs)
+    for key in sorted(differing(runs), key=lambda key: not key.startswith(METHOD)):
+        numbers: dict[tuple[int, str], int] = {}
+        pairs = zip(settings, map(repr, _values(runs, key)), strict=True)
+        parted = [numbers.setdefault(pair, len(numbers)) for pair in pairs]
+        if key.startswith(METHOD) or len(numbers) > len(set(settings)):
+            kept.append(key)
+            settings = parted
+    return kept
 
 
 def _counts(key: str) -> bool:
@@ -93,7 +114,7 @@ def _text(value: Any, most: int = WORD) -> str:
 def labels(groups: Sequence[Sequence[Run]]) -> list[str]:
     """A name for each line (its runs differ in the seed alone); equal names get the start of the hash."""
     firsts = [group[0] for group in groups]
-    keys = differing(firsts)
+    keys = telling(firsts)
     named = [label(run, keys) for run in firsts]
     return [
         name if named.count(name) == 1 else f"{name} [{run.key[0][:6]}]"

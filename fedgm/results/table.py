@@ -30,9 +30,16 @@ def of_runs(runs: "Sequence[Run]") -> "Listing":
     metric = main_metric(runs)
     sizes = [size(run.folder) for run in runs]
     whole = f"{len(runs)} runs" + (f", {_bytes(sum(sizes))}" if any(sizes) else "")
-    numbers = ("seed", "round", *(("last 10", "final") if metric else ()), "size")
+    last = ("size",) if any(sizes) else ()
+    numbers = ("seed", "round", *(("last 10", "final") if metric else ()), *last)
     head = ("experiment", "run", "seed", "status", *numbers[1:])
-    keys = list(dict.fromkeys([*labels.RATES, *labels.differing(runs)]))
+    families: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        families.setdefault(_family(run), []).append(run)
+    keys = {
+        family: list(dict.fromkeys([*labels.RATES, *labels.telling(some)]))
+        for family, some in families.items()
+    }
     lines: list[Sequence[str]] = []
     for run, stored in zip(runs, sizes, strict=True):
         facts = run.facts
@@ -40,11 +47,17 @@ def of_runs(runs: "Sequence[Run]") -> "Listing":
             (shown(run, metric, run.score(metric)), shown(run, metric, run.final(metric))) if metric else ()
         )
         rounds = f"{facts['rounds_done']}/{facts['rounds']}"
-        name, words = plain(facts["name"], 60), labels.label(run, keys)
-        lines.append((name, words, str(facts["seed"]), _status(run), rounds, *scores, _bytes(stored)))
+        name, words = plain(facts["name"], 60), labels.label(run, keys[_family(run)])
+        room = (_bytes(stored),) if last else ()
+        lines.append((name, words, str(facts["seed"]), _status(run), rounds, *scores, *room))
     notes = [f"{plain(metric)}: mean of the last 10 evaluations, and the last"] if metric else []
     notes += [f"{UNSEALED} {OLDER}"] if not all(run.is_sealed for run in runs) else []
     return Listing(whole, head, lines, numbers, "; ".join(notes))
+
+
+def _family(run: "Run") -> tuple[str, str]:
+    """Runs that are told apart by what differs among them: an experiment's, with one algorithm."""
+    return str(run.facts["name"]), str(run.facts.get("algorithm"))
 
 
 def _status(run: "Run") -> str:

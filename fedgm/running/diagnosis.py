@@ -66,7 +66,7 @@ def covered_setting(config: RunConfig) -> tuple[Setting, bool]:
         Training(
             name,
             plain,
-            rule.sends,
+            rule.keeps > 0,
             optimizer,
             local.clip,
             config.clients.weights,

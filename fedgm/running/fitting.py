@@ -8,9 +8,17 @@ from fedgm.client.rules import ClientRule
 from fedgm.config import RunConfig
 from fedgm.config.parts import build
 from fedgm.errors import ClashError, RefusedError, require, require_fits
-from fedgm.federated.fitting import is_whole, require_guarantee, require_mean, require_sending
+from fedgm.federated.fitting import (
+    every_hyper,
+    is_whole,
+    require_deltas,
+    require_guarantee,
+    require_mean,
+    require_sending,
+    steps_plainly,
+)
 from fedgm.participation import Participation
-from fedgm.server import ServerRule
+from fedgm.server import GeneralMomentum, ServerRule
 from fedgm.server.engine import Engine
 from fedgm.server.plan import Decided
 from fedgm.server.rule import Averages, SeesNorms
@@ -25,20 +33,22 @@ from fedgm.upload.sending import Optimal, SendRule
 def require_fitting(
     config: RunConfig,
     engine: Engine,
+    scheme: Participation,
     client: ClientRule,
     upload: UploadRule,
-    scheme: Participation,
-    sending: SendRule | None,
-    privacy: Privacy | None,
+    sending: SendRule | None = None,
+    privacy: Privacy | None = None,
 ) -> None:
     """Refuse them; the parts say what they need."""
     rule = engine.rule
     _require_point(config, rule)
     _require_norms(config, rule, client)
+    _require_server(config, engine, client)
+    require_deltas("participation", config.participation["name"], scheme, client)
     _require_local(config, client)
     _require_fednova(config)
     require_mean("clients.weights", config.clients.weights, config.participation.get("normalize"), client)
-    allowed = f"client={config.client['name']} steps with what clients keep, which no upload rule shortens"
+    allowed = f"client={config.client['name']} needs whole updates, which no upload rule shortens"
     require_fits(is_whole(upload, client), "upload", config.upload["name"], allowed, "upload=plain")
     _require_sketch(config, rule, upload)
     require_sending(sending, client, upload)
@@ -113,6 +123,19 @@ def _require_private(
     require_fits(ok, "participation.staleness", config.participation.get("staleness"), reason, hint)
 
 
+def _require_server(config: RunConfig, engine: Engine, client: ClientRule) -> None:
+    """Rules whose server step is part of the method: a momentum on top of it would be another one."""
+    if not client.needs_plain_server or steps_plainly(engine):
+        return
+    reason, name = f"client={config.client['name']} has its own server step, x -= D", config.schedule["name"]
+    first, *others = every_hyper(engine)
+    constant = all(hyper == first for hyper in others)
+    require_fits(constant, "schedule", name, f"{reason}, at a constant eta", "schedule=constant")
+    alone = isinstance(engine.rule, GeneralMomentum) and 0 in (first["beta"], first["nu"])
+    require_fits(alone, "algorithm", config.algorithm["name"], reason, "algorithm=fedavg")
+    require_fits(first["eta"] == 1, "algorithm.eta", first["eta"], reason, "algorithm.eta=1")
+
+
 def built_optimizer(config: RunConfig) -> Optimizer:
     """The optimiser that clients will have, over a weight of its own: what holds is asked of it."""
     name = config.local.optimizer
@@ -132,7 +155,7 @@ def _require_local(config: RunConfig, client: ClientRule) -> None:
     """Corrections of gradients hold for some local optimisers only."""
     name = config.client["name"]
     plain = not client.needs_plain_sgd or (is_plain_sgd(built_optimizer(config)) and not config.local.clip)
-    allowed = "its control variates are right for plain SGD (momentum, weight decay and clipping off)"
+    allowed = "its formulas are right for plain SGD (momentum, weight decay and clipping off)"
     require_fits(plain, "client", name, allowed, "local.optimizer=sgd, or client=plain")
     scaled = config.trainer.precision == "16-mixed" and (client.changes_gradients or client.sends)
     allowed = "its correction would be added to scaled gradients"

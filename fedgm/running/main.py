@@ -51,9 +51,10 @@ def task(cfg: DictConfig) -> dict[str, Any]:
             raise
         traceback.print_exc()
         return {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
+    from fedgm.running.terminal import ending
     from fedgm.tasks.metric import scoreboard
 
-    board, final = scoreboard(result.summary), result.summary.get("final") or {}
+    board, final = scoreboard(result.summary), ending(result.summary)["final"] or {}
     return {
         "status": result.status,
         "folder": str(result.folder),
@@ -75,10 +76,10 @@ def main() -> None:
     try:
         config.require_working_folder()
         require_options(sys.argv[1:])
+        sys.argv[1:] = config.with_plain_paths(sys.argv[1:])
     except RefusedError as error:
         print(f"error: {message(error)}", file=sys.stderr)
         raise SystemExit(error.exit_code) from None
-    sys.argv[1:] = config.with_plain_paths(sys.argv[1:])
     config.register()
     before = os.environ.get(FULL)
     os.environ[FULL] = "1"  # Hydra raises instead of printing

@@ -30,7 +30,14 @@ from fedgm.running.model import storable
 from fedgm.running.parts import Parts
 from fedgm.running.progress import RoundProgress
 from fedgm.running.roundlog import RoundLog
-from fedgm.running.trainer import PauseAfter, build_module, build_trainer, fit, worker_count
+from fedgm.running.trainer import (
+    PauseAfter,
+    build_module,
+    build_trainer,
+    fit,
+    require_trainer,
+    worker_count,
+)
 from fedgm.running.wandb_run import in_sweep_agent, resolve_mode
 from fedgm.screen import Screen
 from fedgm.seals import name_of
@@ -96,6 +103,8 @@ class OneRun:
     def _lead(self) -> RunResult:
         """Find out whether there is something to do, and do it."""
         config, folder = self.config, self.folder
+        if summary.complete(folder).get("status") not in summary.DONE:
+            require_trainer(config, worker_count(config, self.alone))
         create(folder, config.checkpoint.sync)
         with locked(folder):
             if config.rerun:
@@ -201,7 +210,7 @@ class OneRun:
 
     def _continue_from(self, before: dict[str, Any], store: ClientStore | None) -> Path | None:
         """The newest good checkpoint; says what a user should know about continuing."""
-        path, notes = fallback.newest_good(self.folder, self.name, self.parts.participation.history, store)
+        path, notes = fallback.newest_good(self.folder, self.name, self.parts.history, store)
         if path is not None:
             notes.append(f"continuing after round {checkpoint.round_of(path)}")
             if changed := summary.changes(before, self.static):
@@ -244,11 +253,11 @@ class OneRun:
         """Where clients keep their states, if the rule has any; says what that will cost."""
         c, parts = self.config, self.parts
         keepers = {
-            c.client["name"]: parts.client.sends,
+            c.client["name"]: parts.client.keeps,
             c.upload["name"]: parts.upload.keeps,
             f"local.state={c.local.state}": 2 * (c.local.state == "keep"),  # AdamW; others have fewer
         }
-        if not (vectors := sum(keepers.values())):
+        if not (vectors := sum(keepers.values())) or parts.cohorts:  # clients elsewhere keep theirs there
             return None
         versions = min(c.checkpoint.every * c.checkpoint.keep + 2, c.rounds)
         clients = min(c.clients.count, c.rounds * c.clients.per_round)

@@ -38,6 +38,7 @@ from fedgm.upload.privacy import Open, Privacy
 from fedgm.upload.sending import Everyone, SendRule
 
 if TYPE_CHECKING:  # they import Lightning
+    from fedgm.federated.cohort import CohortTrainer
     from fedgm.lightning import Logger, pl
     from fedgm.tasks import Scoreboard, TaskModule
 
@@ -63,6 +64,12 @@ class Parts:
     callbacks: "list[pl.Callback]"
     loggers: "Callable[[], list[Logger]]"  # built where they are opened: some write at once
     clients: "Clients"
+    cohorts: "Callable[..., CohortTrainer] | None" = None  # who trains clients, where it is not this machine
+
+    @property
+    def history(self) -> int:
+        """How many global models a run keeps: for stale clients, and for a client rule that looks back."""
+        return self.participation.history + self.client.lookback
 
     def load(self, config: RunConfig) -> ClientData:
         """The clients' data, which the parts that ask about clients know from now on."""
@@ -84,11 +91,11 @@ def build_parts(config: RunConfig, folder: Path | None = None, typed: Sequence[s
     client: ClientRule = build(config.client, "client", kind=ClientRule)
     upload: UploadRule = build(config.upload, "upload", kind=UploadRule)
     sending, privacy = build_sending(config), build_privacy(config)
-    require_fitting(config, engine, client, upload, participation, sending, privacy)
+    require_fitting(config, engine, participation, client, upload, sending, privacy)
     work = build_work(config, engine, participation)
     check_part(config.data.source, "data.source")
     check_part(partition_of(vars(config.data)), "data.partition", given=GIVEN_TO_A_SPLIT)
-    _require_room(config, participation.history)
+    _require_room(config, participation.history + client.lookback)
     task, board = task_class(config), scoreboard_of(config)
     _require_task(config, task)
     return Parts(

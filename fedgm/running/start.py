@@ -1,19 +1,20 @@
 """One run, from a composed configuration to its result; Lightning is imported once that is sound."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig
 
 from fedgm.config import require_sound
 from fedgm.config.identity import identity
-from fedgm.errors import ConfigError
+from fedgm.errors import ConfigError, require_fits
 from fedgm.running.folder import locate
 from fedgm.screen import Screen
 from fedgm.starting import ready, without_treespec_warning
 
 if TYPE_CHECKING:
+    from fedgm.federated.cohort import CohortTrainer
     from fedgm.lightning import pl
     from fedgm.running.one_run import RunResult
 
@@ -25,19 +26,36 @@ def execute(
     console: Screen,
     alone: bool = True,
     callbacks: "Sequence[pl.Callback]" = (),
+    cohorts: "Callable[..., CohortTrainer] | None" = None,
 ) -> "RunResult":
-    """Run it, continue it, or report that it is done; ``alone`` is False in a multirun."""
+    """Run it, continue it, or report that it is done; ``alone`` is False in a multirun.
+
+    ``cohorts`` trains the clients; without it this machine does.
+    """
     config = require_sound(cfg)
     _require_backend()
     mark = identity(cfg)
     folder = locate(cfg, overrides, mark)
+    from fedgm.participation.live import Live
     from fedgm.running.parts import build_parts  # imports torch
 
     parts = build_parts(config, folder, overrides)
+    parts.cohorts = cohorts
+    reason = "its clients arrive on a real clock, which only a deployment has"
+    fits = cohorts is not None or not isinstance(parts.participation, Live)
+    require_fits(fits, "participation", config.participation["name"], reason, "fedgm deploy local")
     from fedgm.running.one_run import OneRun  # imports Lightning
 
     ready()  # imports are over: Ctrl-C is the run's from now on
     return OneRun(config, cfg, parts, folder, mark, console, alone, callbacks).result()
+
+
+def require_working(cfg: DictConfig, overrides: Sequence[str]) -> None:
+    """Refuse what the configuration alone shows to be wrong; nothing is loaded and nothing written."""
+    config = require_sound(cfg)
+    from fedgm.running.parts import build_parts
+
+    build_parts(config, None, overrides)
 
 
 def _require_backend() -> None:

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fedgm.plain import plain
+from fedgm.results.run import Run
 from fedgm.results.summary import Status
 from fedgm.screen import Screen
 from fedgm.tasks.metric import scoreboard
@@ -70,11 +71,11 @@ def closing(console: Screen, summary: dict[str, Any], folder: Path) -> None:
         header_style="bold",
         title=f"{plain(s['name'])} / {plain(s['algorithm'])} / seed {s['seed']}",
     )
-    board = scoreboard(s)
+    board, ended = scoreboard(s), ending(s)
     for name in ("", "round", *(column.replace("/", " ") for column in board.columns)):
         table.add_column(name, justify="left" if not name else "right")
-    lines = [("start", {"round": 0, **(s.get("initial") or {})}), ("final", s["final"]), ("best", s["best"])]
-    lines.append(("mean of last 10", s["last10"]))
+    lines = [("start", {"round": 0, **(s.get("initial") or {})}), ("final", ended["final"])]
+    lines += [("best", s["best"]), ("mean of last 10", ended["last10"])]
     for name, values in lines:
         if values:
             table.add_row(
@@ -88,6 +89,16 @@ def closing(console: Screen, summary: dict[str, Any], folder: Path) -> None:
     for name in ("curves.png", "metrics.jsonl", "summary.json", "model.safetensors", "wandb"):
         if (folder / name).exists():
             console.say(f"  {folder / name}")
+
+
+def ending(summary: dict[str, Any]) -> dict[str, dict[str, Any] | None]:
+    """Final and mean of the last ten as ``Run`` has them: chance where the run ended as diverged."""
+    values = {name: summary.get(name) for name in ("final", "last10")}
+    run = Run(summary, {}, [])
+    if not run.is_divergent:
+        return values
+    chance = {column: run.chance(column) for column in run.board.columns}
+    return {name: {**(stored or {}), **chance} for name, stored in values.items()}
 
 
 def stopped(console: Screen, summary: dict[str, Any]) -> None:

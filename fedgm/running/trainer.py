@@ -17,7 +17,7 @@ from fedgm.data.clients import ClientData, Evaluation, client_evaluation
 from fedgm.data.federation import Federation
 from fedgm.draws import derive
 from fedgm.errors import ClashError, require, require_fits
-from fedgm.federated.cohort import ClientParts, RoundSettings
+from fedgm.federated.cohort import ClientParts, CohortTrainer, RoundSettings
 from fedgm.federated.loop import FederatedLoop, rounds_done
 from fedgm.federated.ranks import world
 from fedgm.federated.workers import FederatedDDP
@@ -110,6 +110,12 @@ def build_trainer(
         raise ClashError("trainer", asked, str(error).splitlines()[0].rstrip("!."), "trainer=cpu") from error
 
 
+def require_trainer(config: RunConfig, workers: int) -> None:
+    """Refuse a device or a precision that this machine does not have before data are loaded."""
+    if (config.trainer.accelerator, config.trainer.precision) != ("cpu", "32-true"):
+        build_trainer(config, [], workers)
+
+
 def fit(
     config: RunConfig,
     parts: Parts,
@@ -120,6 +126,24 @@ def fit(
     store: Store | None = None,
 ) -> FederatedLoop:
     """Run Algorithm 3/4 in Lightning; continue from ``checkpoint`` where one is given."""
+    loop = put_loop(config, parts, trainer, module, data, store)
+    measured: dict[str, Evaluation] = dict(loop.data.evaluations())
+    if config.eval.clients:
+        measured["clients"] = client_evaluation(loop.data, config.eval.clients, config.seed)
+    loaders = [WorkerShare(trainer, part, split) for split, part in measured.items()]
+    trainer.fit(module, val_dataloaders=loaders, ckpt_path=checkpoint)
+    return loop
+
+
+def put_loop(
+    config: RunConfig,
+    parts: Parts,
+    trainer: pl.Trainer,
+    module: pl.LightningModule,
+    data: ClientData,
+    store: Store | None = None,
+) -> FederatedLoop:
+    """Give the trainer the loop of this configuration; its next fit runs it."""
     settings = RoundSettings(
         rounds=config.rounds,
         seed=config.seed,
@@ -137,13 +161,9 @@ def fit(
         data = fit_batches(module.net, data, config.model.get("norm"), config.data.min_samples)
         parts.clients.data = data
     client = ClientParts(parts.client, parts.upload, store, parts.sending, parts.privacy)
-    loop = FederatedLoop(trainer, data, parts.participation, settings, client)
+    cohorts = parts.cohorts or CohortTrainer
+    loop = FederatedLoop(trainer, data, parts.participation, settings, client, cohorts=cohorts)
     trainer.fit_loop = loop
-    measured: dict[str, Evaluation] = dict(data.evaluations())
-    if config.eval.clients:
-        measured["clients"] = client_evaluation(data, config.eval.clients, config.seed)
-    loaders = [WorkerShare(trainer, part, split) for split, part in measured.items()]
-    trainer.fit(module, val_dataloaders=loaders, ckpt_path=checkpoint)
     return loop
 
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from fedgm.config import compose, conf_dir, validate
+from fedgm.config import compose, validate
 from fedgm.config.checks import FIGURE
+from fedgm.config.options import figures
 from fedgm.errors import ClashError, RefusedError, require
 from fedgm.results.run import Window, first_quarter, last_quarter, whole
 from fedgm.study import claims
@@ -71,27 +71,14 @@ class PaperFigure:
 
 def numbers() -> dict[str, str]:
     """Number of each figure -> its experiment, in the order in which `all` runs them."""
-    by_number = {str(node["number"]): name for name, node in _figures().items() if "number" in node}
+    by_number = {str(node["number"]): name for name, node in figures().items() if "number" in node}
     places = {number: place for place, number in enumerate(ORDER)}
     return dict(sorted(by_number.items(), key=lambda pair: (places.get(pair[0], len(ORDER)), pair[0])))
 
 
 def beside_the_paper() -> list[str]:
     """Experiments that judge claims but are not figures of the paper: other readings, more rounds."""
-    return [name for name, node in _figures().items() if "number" not in node and node.get("claims")]
-
-
-def _figures() -> dict[str, dict[str, Any]]:
-    """Experiment -> its ``figure:``, of those that have one."""
-    contents = {
-        path.stem: yaml.safe_load(path.read_text())
-        for path in sorted((conf_dir() / "experiment").glob("*.yaml"))
-    }
-    return {
-        name: content["figure"]
-        for name, content in contents.items()
-        if isinstance(content, dict) and content.get("figure")
-    }
+    return [name for name, node in figures().items() if "number" not in node and node.get("claims")]
 
 
 def choose(word: str) -> list[str]:

@@ -24,7 +24,7 @@ from fedgm.study.hours import expected_hours
 from fedgm.study.points import SweepPlan
 from fedgm.study.runner import Runner
 from fedgm.study.sweep_progress import Results
-from fedgm.study.winners import require_winner, write_best
+from fedgm.study.winners import no_winner, ranking, require_winner, write_best
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,8 @@ class Sweep:
     def conclude(self, failed: dict[tuple[str, int], str], send: bool = True) -> None:
         """Table and pictures, in the sweep's folder, on the screen and (where runs go there) in W&B."""
         closing(self.console, self.results, failed)
+        if not ranking(self.results):
+            self.console.say(no_winner(self.results))
         from fedgm.study import sweep_pictures
 
         written = write_table(self.results)  # first: a picture that fails must not cost the table

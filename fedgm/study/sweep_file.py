@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from fedgm import intake
+from fedgm.config.options import conf_dir
 from fedgm.errors import ClashError, ConfigError, RefusedError, near, require, require_fits
 from fedgm.study import distributions
 from fedgm.study.distributions import DISTRIBUTIONS, draw, keys_of, kind, misses
@@ -46,6 +47,7 @@ class SweepFile:
 
 def read(path: Path) -> SweepFile:
     """The checked file; raises :class:`ConfigError` for the first thing that cannot be run."""
+    path = located(path)
     content = _content(path)
     _require_keys(f"{path.name}: ", content, KEYS)
     method = content.get("method")
@@ -61,6 +63,17 @@ def read(path: Path) -> SweepFile:
     )  # fmt: skip
 
 
+def located(path: Path) -> Path:
+    """The file, or the bundled sweep of that name: ``fedgm_grid``, ``sweeps/fedgm_grid.yaml``."""
+    ours = conf_dir().parent / "sweeps" / f"{path.name.removesuffix('.yaml')}.yaml"
+    return ours if path.parts[:-1] in ((), ("sweeps",)) and not path.exists() and ours.exists() else path
+
+
+def bundled() -> list[str]:
+    """Names of the sweeps that come with the package."""
+    return sorted(path.stem for path in (conf_dir().parent / "sweeps").glob("*.yaml"))
+
+
 def _require_keys(place: str, node: Mapping[str, Any], allowed: Sequence[str]) -> None:
     """Refuse a misspelt key: what it was meant to say would be ignored."""
     for key in node:
@@ -74,9 +87,11 @@ def _content(path: Path) -> dict[str, Any]:
     try:
         content = intake.from_yaml(intake.read_text(path, LARGEST))
     except OSError as error:
-        raise RefusedError(f"{path}: {error.strerror}. Examples are in sweeps/") from None
+        hint = near(path.stem, bundled()) or "fedgm_grid"
+        allowed = f"a file, or one of {', '.join(bundled())}"
+        raise RefusedError(f"{path}: {error.strerror}: expected {allowed}. Try {hint}") from None
     except intake.UnfitFileError as error:
-        raise RefusedError(f"{path}: not a sweep file ({error}). Examples are in sweeps/") from None
+        raise RefusedError(f"{path}: not a sweep file ({error}). Try fedgm_grid") from None
     require(isinstance(content, dict), str(path), type(content).__name__, "a W&B sweep file", "method: grid")
     return cast(dict[str, Any], content)
 

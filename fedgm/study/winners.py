@@ -1,5 +1,6 @@
 """Who wins a sweep, how far that can be trusted, and where winners are kept."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,9 +10,11 @@ import yaml
 
 from fedgm.errors import FedGMError, require, require_fits
 from fedgm.files import write_atomically
+from fedgm.plain import plain
 from fedgm.results.best_of import BestOf, best_of
 from fedgm.results.find import below
 from fedgm.results.run import Run, Status
+from fedgm.results.summary import DONE
 from fedgm.study.points import Job, SweepPlan
 from fedgm.study.sweep_progress import Results, targets
 
@@ -103,9 +106,23 @@ def require_winner(results: Results) -> Ranked:
     open_ = [j for j in plan.jobs if j.seed == plan.seeds[0] and not results.is_through(j, limits[j.key])]
     if ranked := ranking(results) if not open_ else []:
         return ranked[0]
+    if not open_:
+        raise FedGMError(f"{file.path}: {no_winner(results)}")
     raise FedGMError(
         f"{file.path}: {len(open_)} of {len(plan.jobs)} runs are not done, so there is no winner yet"
     )
+
+
+def no_winner(results: Results) -> str:
+    """Why a sweep without a winner has none, and what to do about it."""
+    plan = results.plan
+    states = Counter(results.state(job) for job in plan.jobs if job.seed == plan.seeds[0])
+    if states[Status.FINISHED]:
+        return f"no winner: no finished run has measured {plain(plan.file.metric)}"
+    ended = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+    left = any(state not in DONE for state in states)
+    hint = "The same command without --best runs what is left" if left else "Try a sweep of smaller rates"
+    return f"no winner: no run of seed {plan.seeds[0]} has finished ({ended}). {hint}"
 
 
 def write_best(path: Path, plan: SweepPlan, winner: Ranked) -> None:

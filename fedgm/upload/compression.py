@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from fedgm.errors import require
 from fedgm.upload.message import Sent, State, with_feedback
+from fedgm.upload.packing import as_bytes, from_bits, from_bytes, packed_size, to_bits
 
 VALUE_BITS = 32
 NORM_BYTES = 4
@@ -47,6 +48,20 @@ class TopK:
         if not self.feedback:
             return Sent(*top_k(delta, k), {})
         return with_feedback(lambda x: top_k(x, k), delta, kept)
+
+    def pack(self, delta: Tensor, kept: State, sent: Sent) -> bytes:
+        """All indices, then all values; a zero need not be sent."""
+        places = sent.delta.nonzero().view(-1)
+        return to_bits(places, index_bits(delta.numel())) + as_bytes(sent.delta[places])
+
+    def unpack(self, message: bytes, like: Tensor) -> Tensor:
+        """The values at their places."""
+        width = index_bits(like.numel())
+        k = 8 * len(message) // (width + 8 * like.element_size())
+        cut = packed_size(k, width)
+        delta = torch.zeros_like(like)
+        delta[from_bits(message[:cut], width, k)] = from_bytes(message[cut:], like.dtype)
+        return delta
 
 
 def top_k(x: Tensor, k: int) -> tuple[Tensor, int]:
@@ -114,6 +129,18 @@ class Qsgd:
         """One draw for each entry."""
         return Sent(*quantize(delta, self.levels, self.bucket, rng), {})
 
+    def pack(self, delta: Tensor, kept: State, sent: Sent) -> bytes:
+        """The norms of the buckets, then the level of each entry."""
+        norm, level = levels_of(delta, sent.delta, self.levels, self.bucket)
+        return as_bytes(norm) + to_bits(level, level_bits(self.levels))
+
+    def unpack(self, message: bytes, like: Tensor) -> Tensor:
+        """Norms times levels."""
+        n = like.numel()
+        cut = NORM_BYTES * norms(n, self.bucket)
+        level = from_bits(message[cut:], level_bits(self.levels), n)
+        return from_levels(message[:cut], level, self.levels, self.bucket, like.dtype)
+
 
 @dataclass(frozen=True)
 class Qsparse:
@@ -138,6 +165,31 @@ class Qsparse:
         k = entries(self.share, delta.numel())
         return with_feedback(lambda x: qsparse(x, k, self.levels, self.bucket, rng), delta, kept)
 
+    def pack(self, delta: Tensor, kept: State, sent: Sent) -> bytes:
+        """The norms of the buckets, then level and index of each entry."""
+        n = delta.numel()
+        k = entries(self.share, n)
+        whole = delta + kept["residual"] if "residual" in kept else delta
+        places = largest(whole, k)
+        values = sent.delta[places] * (1 + variance_factor(k, self.levels, self.bucket))
+        norm, level = levels_of(whole[places], values, self.levels, self.bucket)
+        if k == n:
+            return as_bytes(norm) + to_bits(level, level_bits(self.levels))
+        both = (level << index_bits(n)) + places
+        return as_bytes(norm) + to_bits(both, index_bits(n) + level_bits(self.levels))
+
+    def unpack(self, message: bytes, like: Tensor) -> Tensor:
+        """Norms times levels, at their places."""
+        n = like.numel()
+        k = entries(self.share, n)
+        cut, shift = NORM_BYTES * norms(k, self.bucket), index_bits(n) if k < n else 0
+        both = from_bits(message[cut:], shift + level_bits(self.levels), k)
+        values = from_levels(message[:cut], both >> shift, self.levels, self.bucket, like.dtype)
+        delta = torch.zeros_like(like)
+        places = both & (2**shift - 1) if shift else torch.arange(n)
+        delta[places] = values / (1 + variance_factor(k, self.levels, self.bucket))
+        return delta
+
 
 def quantize(x: Tensor, levels: int, bucket: int | None, rng: np.random.Generator) -> tuple[Tensor, int]:
     """``Q(x)_i = |x| sign(x_i) l_i/s`` with ``s|x_i|/|x|`` rounded to l_i, up with probability its fraction.
@@ -148,16 +200,48 @@ def quantize(x: Tensor, levels: int, bucket: int | None, rng: np.random.Generato
     (tensor([0., 3.]), 5)
     """
     n = x.numel()
-    width = min(bucket or n, n)
-    rows = F.pad(x, (0, -n % width)).view(-1, width)
+    rows = _buckets(x, bucket)
     norm = torch.linalg.vector_norm(rows.double(), dim=1, keepdim=True)
     scaled = rows.double().abs() * (levels / norm.where(norm != 0, 1.0))
     draws = torch.from_numpy(rng.random(n)).to(x.device)  # one for each entry, whatever the buckets are
-    up = F.pad(draws, (0, -n % width), value=1.0).view(-1, width) < scaled - scaled.floor()
+    up = _buckets(draws, bucket) < scaled - scaled.floor()  # of 0, which fills the last row, none goes up
     level = (scaled.floor() + up).clamp(max=levels)  # rounding may put the largest above s
     # The norm travels as float32, so the server multiplies by the rounded one.
-    sent = norm.float().double() * rows.sign() * (level / levels)
-    return sent.view(-1)[:n].to(x.dtype), qsgd_bytes(n, levels, bucket)
+    sent = dequantized(norm.float().double(), rows.sign(), level, levels, n, x.dtype)
+    return sent, qsgd_bytes(n, levels, bucket)
+
+
+def dequantized(norm: Tensor, sign: Tensor, level: Tensor, levels: int, n: int, dtype: torch.dtype) -> Tensor:
+    """What the server makes of the norms of the buckets, and of the sign and the level of each entry."""
+    return (norm * sign * (level / levels)).view(-1)[:n].to(dtype)
+
+
+def levels_of(x: Tensor, sent: Tensor, levels: int, bucket: int | None) -> tuple[Tensor, Tensor]:
+    """The norms of the buckets of ``x``, as float32, and the levels of ``sent``, counted from 0 for -s."""
+    norm = torch.linalg.vector_norm(_buckets(x, bucket).double(), dim=1, keepdim=True).float()
+    level = _buckets(sent, bucket).double() * levels / norm.double().where(norm != 0, 1.0)
+    return norm, level.round().view(-1)[: x.numel()].to(torch.int64) + levels
+
+
+def from_levels(norm: bytes, level: Tensor, levels: int, bucket: int | None, dtype: torch.dtype) -> Tensor:
+    """What was sent, from its :func:`levels_of`."""
+    if level.max() > 2 * levels:
+        raise ValueError(f"a level above {levels}")
+    rows = _buckets((level - levels).double(), bucket)
+    each = from_bytes(norm, torch.float32).view(-1, 1).double()
+    return dequantized(each, rows.sign(), rows.abs(), levels, level.numel(), dtype)
+
+
+def _buckets(x: Tensor, bucket: int | None) -> Tensor:
+    """A row for each bucket, the last one filled up with zeros."""
+    n = x.numel()
+    width = min(bucket or n, n)
+    return F.pad(x, (0, -n % width)).view(-1, width)
+
+
+def norms(n: int, bucket: int | None) -> int:
+    """Buckets of n entries."""
+    return math.ceil(n / min(bucket or n, n))
 
 
 def qsparse(
@@ -182,16 +266,15 @@ def variance_factor(n: int, levels: int, bucket: int | None = None) -> float:
 
 def qsgd_bytes(n: int, levels: int, bucket: int | None = None) -> int:
     """A float32 norm for each bucket, and for each entry one of 2s + 1 signed levels; no entropy coding."""
-    norms = math.ceil(n / min(bucket or n, n))
-    return min(plain_bytes(n), NORM_BYTES * norms + math.ceil(n * level_bits(levels) / 8))
+    return min(plain_bytes(n), NORM_BYTES * norms(n, bucket) + math.ceil(n * level_bits(levels) / 8))
 
 
 def qsparse_bytes(n: int, k: int, levels: int, bucket: int | None = None) -> int:
     """Norms of the k values' buckets, and for each value its level and its index."""
     if k >= n:
         return qsgd_bytes(n, levels, bucket)
-    norms = math.ceil(k / min(bucket or k, k))
-    return min(plain_bytes(n), NORM_BYTES * norms + math.ceil(k * (level_bits(levels) + index_bits(n)) / 8))
+    numbers = k * (level_bits(levels) + index_bits(n))
+    return min(plain_bytes(n), NORM_BYTES * norms(k, bucket) + math.ceil(numbers / 8))
 
 
 def level_bits(levels: int) -> int:

@@ -1,8 +1,9 @@
-"""Hydra's multirun where one bad job does not stop the others, and an experiment names its own lines.
+"""Hydra's multirun where a job that fails does not stop the others, and an experiment names its own lines.
 
 Hydra takes sweepers from the namespace package ``hydra_plugins`` alone, hence this place.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -13,11 +14,13 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
+from omegaconf import open_dict, read_write
 from rich.table import Table
 from rich.text import Text
 
 from fedgm.config import refusal
 from fedgm.config.refusals import ERRORS
+from fedgm.errors import RefusedError
 from fedgm.plain import message, plain
 from fedgm.screen import Screen
 from fedgm.starting import ready
@@ -38,11 +41,10 @@ ConfigStore.instance().store(group="hydra/sweeper", name="fedgm", node=TolerantS
 
 
 class TolerantSweeper(BasicSweeper):
-    """Leaves out jobs that cannot be composed, runs the rest; ends with a table, and code 1 if any failed."""
+    """Starts nothing where a job cannot work, else runs all; ends with a table, and code 1 if any failed."""
 
     def __init__(self, max_batch_size: int | None, params: dict[str, str]) -> None:
         super().__init__(max_batch_size, cast(Any, params))
-        self._refused: list[tuple[str, str]] = []
 
     def split_arguments(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, overrides: list[Override], max_batch_size: int | None
@@ -55,6 +57,8 @@ class TolerantSweeper(BasicSweeper):
             fixed = parser.parse_overrides(line.split())
             [combinations] = BasicSweeper.split_arguments([*fixed, *overrides], None)
             jobs += [job for job in combinations if job not in jobs]
+        self._require_working(jobs)
+        ready()  # it has imported what jobs need: Ctrl-C is theirs from now on
         return list(BasicSweeper.split_overrides_to_chunks(jobs, max_batch_size))
 
     def _lines(self) -> list[str]:
@@ -62,31 +66,49 @@ class TolerantSweeper(BasicSweeper):
         figure = (self.config or {}).get("figure") or {}
         return [str(line["overrides"]) for line in figure.get("lines") or []]
 
-    def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
-        """Drop illegal jobs from the batch instead of refusing all of it."""
+    def _require_working(self, jobs: Sequence[list[str]]) -> None:
+        """Refuse all where one cannot work: otherwise that shows after hours, when its turn comes."""
+        distinct, refused = _distinct(jobs), dict[str, list[str]]()
+        for job in jobs:
+            if reason := self._reason(job):
+                refused.setdefault(reason, []).append(distinct(job))
+        if refused:
+            count = sum(map(len, refused.values()))
+            print(f"error: {count} of {len(jobs)} jobs cannot work, so none is started", file=sys.stderr)
+            for reason, names in refused.items():
+                more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+                told = reason if reason.startswith(f"{names[0]}: ") else f"{names[0]}{more}: {reason}"
+                print(f"  {message(told)}", file=sys.stderr)
+            raise SystemExit(2)
+
+    def _reason(self, job: list[str]) -> str | None:
+        """Why a job cannot work, as far as its configuration shows."""
+        from fedgm.running.start import require_working
+
         assert self.config is not None
         assert self.hydra_context is not None
-        loader, legal = self.hydra_context.config_loader, list[Sequence[str]]()
-        for overrides in batch:
-            try:
-                loader.load_sweep_config(master_config=self.config, sweep_overrides=list(overrides))
-                legal.append(overrides)
-            except ERRORS as error:
-                self._refused.append((" ".join(overrides), str(refusal(error, overrides))))
-        cast(list[Sequence[str]], batch)[:] = legal
+        loader = self.hydra_context.config_loader
+        try:
+            cfg = loader.load_sweep_config(master_config=self.config, sweep_overrides=job)
+        except ERRORS as error:
+            return str(refusal(error, job))
+        with read_write(cfg), open_dict(cfg):
+            del cfg["hydra"]
+        try:
+            require_working(cfg, job)
+        except RefusedError as error:
+            return str(error)
+        return None
+
+    def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
+        """All batches have been checked before the first."""
 
     def sweep(self, arguments: list[str]) -> Any:
         """Run all legal jobs, then print how each of them ended."""
-        ready()
         returns = super().sweep(arguments)
         jobs = [job for batch in returns for job in batch]
-        distinct = _distinct(
-            [*(job.overrides or [] for job in jobs), *(words.split() for words, _ in self._refused)]
-        )
+        distinct = _distinct([job.overrides or [] for job in jobs])
         outcomes = [(distinct(job.overrides or []), cast(dict[str, Any], job.return_value)) for job in jobs]
-        outcomes += [
-            (distinct(words.split()), {"status": "refused", "reason": why}) for words, why in self._refused
-        ]
         console = Screen()
         console.print(_table(outcomes))
         for overrides, outcome in outcomes:
@@ -125,7 +147,7 @@ def _compare(outcomes: list[tuple[str, dict[str, Any]]]) -> Path | None:
     return save(picture(lines(find(folders))), home / "compare.png")
 
 
-def _distinct(jobs: list[Sequence[str]]) -> Callable[[Sequence[str]], str]:
+def _distinct(jobs: Sequence[Sequence[str]]) -> Callable[[Sequence[str]], str]:
     """What tells a job from the others: its overrides without those that all have."""
     shared = set(jobs[0]).intersection(*jobs) if len(jobs) > 1 else set[str]()
     return lambda overrides: " ".join(word for word in overrides if word not in shared)

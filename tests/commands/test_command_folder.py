@@ -49,6 +49,19 @@ def test_one_place_decides_how_a_command_ends(error, code, capsys):
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+def test_ctrl_c_in_an_import_that_makes_another_error_of_it_is_ctrl_c(capsys):
+    def imported():
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise ImportError("numpy could not be imported") from None
+
+    with pytest.raises(SystemExit) as ended, ends_plainly():
+        imported()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "stopped; the same command continues\n"
+
+
 def test_a_bug_keeps_its_traceback():
     with pytest.raises(ZeroDivisionError), ends_plainly():
         raise ZeroDivisionError

@@ -9,6 +9,7 @@ from fedgm import config
 from fedgm.config import schema
 from fedgm.errors import ConfigError
 
+LARGEST = "a number of at most 3.4e+38, the largest of a model"
 # override -> what the message says is allowed, what it says to type
 RANGES = {
     "rounds=0": ("a number of at least 1", "rounds=70"),
@@ -31,9 +32,11 @@ RANGES = {
     "local.optimizer=lion": ("sgd or qhm or adamw", "local.optimizer=sgd"),
     "local.momentum=1.0": ("0 <= momentum < 1", "local.momentum=0.9"),
     "local.momentum=-0.1": ("0 <= momentum < 1", "local.momentum=0.9"),
-    "local.weight_decay=1e300": ("at most 3.4e+38", "local.weight_decay=0.0001"),
-    "local.lr=1e39": ("at most 3.4e+38", "local.lr=0.01"),
-    "local.optimizers.sgd.momentum=1e300": ("at most 3.4e+38", "local.optimizers.sgd.momentum=0.01"),
+    "local.weight_decay=1e300": (LARGEST, "local.weight_decay=0.0001"),
+    "local.lr=1e39": (LARGEST, "local.lr=0.01"),
+    f"local.optimizers.sgd.lr={10**39}": (LARGEST, "local.optimizers.sgd.lr=0.01"),
+    "local.optimizers.sgd.weight_decay=1e300": (LARGEST, "local.optimizers.sgd.weight_decay=0.01"),
+    "local.optimizers.sgd.momentum=1e300": (LARGEST, "local.optimizers.sgd.momentum=0.01"),
     "local.weight_decay=-0.1": ("a number of at least 0", "local.weight_decay=0.0001"),
     "local.clip=0": ("a positive number", "local.clip=10"),
     "local.clip=-1": ("a positive number", "local.clip=10"),

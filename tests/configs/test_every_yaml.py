@@ -1,5 +1,6 @@
 """Every yaml below conf/ is run, or (a GPU, hours) composed and built, with no test code of its own."""
 
+import json
 import re
 from pathlib import Path
 
@@ -57,8 +58,12 @@ CLOCK_KEYS = [
 ]  # of schemes with a clock
 
 
+DEPLOYED = ("participation", "live")  # runs on nodes alone: tests/flower
+
+
 def options(*groups: str) -> list:
-    return [pytest.param(g, o, id=f"{g}-{o}") for g in groups for o in GROUPS[g]]
+    every = [(g, o) for g in groups for o in GROUPS[g]]
+    return [pytest.param(*each, id="-".join(each)) for each in every if each != DEPLOYED]
 
 
 def choice(group: str, option: str) -> str:
@@ -97,6 +102,11 @@ def companions(group: str, option: str, folder: Path) -> list[str]:
     """Data of one's own, and for parts that train on text a text, which needs no download."""
     if group == "data":
         return [f"data.path={own_text(folder) if option == 'text' else own_images(folder)}"]
+    if (group, option) == ("participation", "replay"):
+        tasks = [[[2 * t, t - 1, 1, 1.0], [2 * t + 1, 0, 1, 0.5]] for t in (1, 2)]
+        lines = [{"round": t, "anchor": "start", "numbers": [], "tasks": tasks[t - 1]} for t in (1, 2)]
+        (folder / "arrivals.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return [f"participation.arrivals={folder}"]
     if (group, option) in TEXT_PARTS:
         return ["data=text", f"data.path={own_text(folder)}"]
     return COMPANIONS.get(option, [])

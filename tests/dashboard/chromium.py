@@ -99,6 +99,10 @@ class Chromium:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
+    def until(self, condition: str) -> None:
+        """Wait until an expression is true."""
+        until(lambda: self.js(condition), lambda: f"{condition}\n{self.problems()}", step=0.02)
+
     def text(self, selector: str) -> str:
         """What a reader sees of an element."""
         return self.js(f"document.querySelector({selector!r}).innerText")
@@ -127,13 +131,18 @@ class Chromium:
         held = {"button": "left", "buttons": 1} if kind != "mouseReleased" else {"button": "left"}
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, clickCount=count, **held)
 
-    def size(self, width: int, height: int, dark: bool = False) -> None:
+    def key(self, key: str, text: str = "") -> None:
+        """A key, pressed and released."""
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    def size(self, width: int, height: int, dark: bool = False, scale: float = 1) -> None:
         """The window, and what the system prefers."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
             height=height,
-            deviceScaleFactor=1,
+            deviceScaleFactor=scale,
             mobile=False,
         )
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]

@@ -14,26 +14,40 @@ STAGES = [{"rounds": 40, "eta": 2.0}, {"rounds": 60, "eta": 1.0}]
 
 
 def write_run(folder: Path, algorithm: str = "fedgm", seed: int = 0, **more) -> Path:
-    """One run; ``more`` may set eta, beta, nu, rounds, every, done, status, stale, name, metrics, stages."""
+    """One run; ``more`` may set eta, beta, nu, rounds, every, done, status, stale, name, metrics, stages.
+
+    ``config`` changes groups of its configuration, ``shift`` its scores; ``classes`` give a chance level.
+    """
     eta, beta, nu = more.get("eta", 1.0), more.get("beta", 0.9), more.get("nu", 0.7)
     rounds, every = more.get("rounds", 100), more.get("every", 5)
     done, status = more.get("done", rounds), more.get("status", "finished")
     names = more.get("metrics", ("test/acc", "test/loss", "train/acc", "train/loss"))
     folder.mkdir(parents=True, exist_ok=True)
     rows = [_row(t, every, seed, eta, beta, nu, names, more.get("stale", 0.0)) for t in range(1, done + 1)]
+    for row in rows:
+        row |= {name: row[name] + more.get("shift", 0.0) for name in names if row[name] is not None}
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     name = more.get("name", "fedgm")
     mark = hashlib.sha256(json.dumps([algorithm, eta, beta, nu, rounds, name]).encode()).hexdigest()
     facts = {
         "hash": mark, "seed": seed, "status": status, "name": name, "algorithm": algorithm, "rounds": rounds,
-        "schedule": "constant", "participation": "ideal", "profile": "tiny", "model": "resnet",
-        "data": "synthetic", "seconds": 1.5 * done, "stages": more.get("stages"),
-        "reason": more.get("reason"),
+        "schedule": "stages" if more.get("stages") else "constant", "participation": "ideal",
+        "profile": "tiny", "model": "resnet", "data": "synthetic", "seconds": 1.5 * done,
+        "stages": more.get("stages"), "reason": more.get("reason"),
         "initial": {name: 2.2 if "loss" in name else 0.1 for name in names},
     }  # fmt: skip
+    if more.get("classes"):
+        facts["classes"] = more["classes"]
     (folder / "summary.json").write_text(json.dumps(facts))
-    config = {"seed": seed, "rounds": rounds, "name": name, "output_dir": "x", "data": {"alpha": math.inf},
+    config = {"seed": seed, "rounds": rounds, "name": name, "output_dir": "x",
+              "data": {"name": "synthetic", "alpha": math.inf, "seed": seed}, "model": {"name": "resnet"},
+              "clients": {"count": 10, "per_round": 5}, "local": {"epochs": 3}, "eval": {"every": every},
+              "participation": {"name": "ideal"}, "schedule": {"name": "constant"},
               "algorithm": {"name": algorithm, "eta": eta, "beta": beta, "nu": nu}}  # fmt: skip
+    for group, values in more.get("config", {}).items():
+        config[group] = {**config.get(group, {}), **values}
+    if more.get("stages"):
+        config["schedule"] = {"name": "stages", "etas": [stage["eta"] for stage in more["stages"]]}
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     return folder
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from fedgm import commands as cli
 from fedgm.dashboard import payload, render
-from fedgm.dashboard.collect import Collector
+from fedgm.dashboard.collect import Collection, Collector
 from tests.dashboard.dashboard_runs import write_run
 
 
@@ -64,7 +64,7 @@ def test_a_damaged_run_is_named_and_the_others_stay(tmp_path, damage):
     values = page_of(tmp_path)
     assert len(values["runs"]) == 1
     (note,) = values["notes"]
-    assert note.startswith(f"{tmp_path.name}/bad: ")
+    assert note.endswith(f": {tmp_path.name}/bad")
 
 
 def test_an_empty_folder_is_an_empty_page(tmp_path):
@@ -110,18 +110,26 @@ def test_a_damaged_archive_is_named(tmp_path):
     (tmp_path / "foreign.jsonl").write_text('{"a": 1}\n')
     (tmp_path / "odd.jsonl").write_text(head + "\n{}\n")
     notes = page_of(tmp_path)["notes"]
-    assert [note.split(":")[0] for note in notes] == [
+    assert [note.rpartition(": ")[2] for note in notes] == [
         f"{tmp_path.name}/cut.jsonl",
         f"{tmp_path.name}/odd.jsonl",
     ]
 
 
-def test_many_notes_are_cut(tmp_path):
+def test_a_note_is_said_once_with_a_count(tmp_path):
     for i in range(60):
-        (tmp_path / str(i)).mkdir()
-        (tmp_path / str(i) / "summary.json").write_text("{}")
-    notes = page_of(tmp_path)["notes"]
-    assert (len(notes), notes[-1]) == (41, "and 20 more")
+        (tmp_path / f"{i:02}").mkdir()
+        (tmp_path / f"{i:02}" / "summary.json").write_text("{}")
+    place = tmp_path.name
+    names = f"{place}/00, {place}/01, {place}/02 and 57 more"
+    assert page_of(tmp_path)["notes"] == [f"summary.json is damaged (60): {names}"]
+
+
+def test_many_notes_are_cut(tmp_path):
+    values = payload.build(
+        Collection([], {f"reason {i}": ["a"] for i in range(60)}), "runs", lambda run: None
+    )
+    assert (len(values["notes"]), values["notes"][-1]) == (41, "and 20 more")
 
 
 def test_a_folder_that_is_not_there_is_refused():

@@ -87,6 +87,7 @@ def test_metrics_and_keys_are_those_of_the_runs(tmp_path):
         "algorithm.eta",
         "algorithm.name",
         "algorithm.nu",
+        "schedule.name",
     ]
 
 

@@ -131,7 +131,6 @@ def test_on_the_command_line_it_is_the_message_alone(tmp_path):
         ("algorithm=fedgn", 2, "Try algorithm=fedgm"),
         ("rounds=two", 2, "a whole number. Try rounds=1"),
         ("data.min_samples=40", 2, "error: data.min_samples=40: "),
-        ("trainer=gpu", 2, "Try trainer=cpu"),
     ],
 )
 def test_other_ways_to_fail_on_the_command_line(commands, tmp_path, typed, code, said):
@@ -141,22 +140,25 @@ def test_other_ways_to_fail_on_the_command_line(commands, tmp_path, typed, code,
     assert "Traceback" not in command.text
 
 
-def test_a_multirun_runs_its_good_jobs_and_names_the_others(commands, tmp_path):
+def test_a_gpu_that_is_not_there_is_refused_before_anything_is_said_or_made(commands, tmp_path):
+    command = commands.run(tmp_path / "out", *RUN, "trainer=gpu")
+    assert command.code == 2, command.text
+    assert command.text.startswith("error: trainer=(accelerator=gpu")
+    assert len(command.text.splitlines()) == 1
+    assert not list(tmp_path.rglob("seed=*"))
+
+
+def test_a_multirun_of_which_a_job_cannot_work_starts_none(commands, tmp_path):
     betas = "algorithm.beta=0.9,1.0,high"
     command = commands.run(tmp_path / "out", "-m", *RUN, "algorithm=fedgm,fedgn", betas, COLUMNS="160")
-    assert command.code == 2, command.text  # nothing failed
+    assert command.code == 2, command.text
     assert "Traceback" not in command.text
-    ends = {
-        "algorithm=fedgm algorithm.beta=0.9": "finished",
-        "algorithm=fedgm algorithm.beta=1.0": "refused",
-        "algorithm=fedgm algorithm.beta=high": "refused",
-        "algorithm=fedgn algorithm.beta=0.9": "refused",
-    }
-    for job, status in ends.items():
-        (line,) = [line for line in command.text.splitlines() if line.startswith(f"│ {job} ")]
-        assert status in line
-    assert read_summary(tmp_path / "out")["status"] == "finished"
-    assert "refused algorithm=fedgn algorithm.beta=0.9: algorithm=fedgn" in command.text
+    assert "error: 5 of 6 jobs cannot work, so none is started" in command.text
+    assert "algorithm=fedgm algorithm.beta=1.0: algorithm.beta=1.0: expected 0 <= beta < 1" in command.text
+    assert "algorithm=fedgm algorithm.beta=high: algorithm.beta=high: " in command.text
+    assert "algorithm=fedgn algorithm.beta=0.9 and 2 more: algorithm=fedgn: " in command.text
+    assert "round 1/" not in command.text
+    assert not list((tmp_path / "out").rglob("summary.json"))
 
 
 def test_a_full_disk_ends_with_a_message_and_the_run_goes_on_when_there_is_space(commands, tmp_path):

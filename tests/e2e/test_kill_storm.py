@@ -36,7 +36,11 @@ def test_kills_at_random_moments(commands, tmp_path, workers, every):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "part", ["participation=autonomous", "participation=event", "client=scaffold", "client=mifa"]
+    "part",
+    [
+        *("participation=autonomous", "participation=event"),
+        *("client=scaffold", "client=mifa", "client=easgd", "client=mimelite"),
+    ],
 )
 def test_kills_of_runs_that_keep_past_models_or_client_states(commands, tmp_path, part):
     """Few clients, so that each takes part again after a kill with what it kept before."""

@@ -1,4 +1,4 @@
-"""Multiruns side by side: a job that another process holds is busy, a wrong one refused."""
+"""Multiruns side by side: a job that another process holds is busy; only the data refuse one."""
 
 import pytest
 
@@ -19,18 +19,19 @@ def test_a_job_that_another_process_holds_is_busy_and_has_not_failed(commands, t
     fedgm.run([*RUN, f"output_dir={home}"])  # so that there is a folder to hold
     folder = run_folder(home)
     with locked(folder):
-        command = commands.run(home, "-m", *RUN, "seed=0,1", "local.lr=0.01,0", COLUMNS="160")
+        wrong = "data.min_samples=1,40"  # the split shows it, once the data are there
+        command = commands.run(home, "-m", *RUN, "seed=0,1", wrong, COLUMNS="160")
     assert command.code == 1, command.text
     assert "Traceback" not in command.text
     ends = {
-        "seed=0 local.lr=0.01": "busy", "seed=1 local.lr=0.01": "finished",
-        "seed=0 local.lr=0": "refused", "seed=1 local.lr=0": "refused",
+        "seed=0 data.min_samples=1": "busy", "seed=1 data.min_samples=1": "finished",
+        "seed=0 data.min_samples=40": "refused", "seed=1 data.min_samples=40": "refused",
     }  # fmt: skip
     for job, status in ends.items():
         assert f" {status} " in line_of(command.text, job)
-    assert "busy seed=0 local.lr=0.01: " in command.text
+    assert "busy seed=0 data.min_samples=1: " in command.text
     assert "is being worked on by process" in command.text
-    assert "refused seed=0 local.lr=0: local.lr=0" in command.text
+    assert "refused seed=0 data.min_samples=40: data.min_samples=40" in command.text
     assert "failed" not in command.text
 
 

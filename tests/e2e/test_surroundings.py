@@ -82,6 +82,13 @@ def test_any_folder_can_be_an_output_dir_as_it_is_typed(commands, tmp_path, calm
     assert result(tmp_path / name) == calm
 
 
+def test_bytes_that_are_not_text_are_refused_before_a_run_writes_them(commands, tmp_path):
+    (tmp_path / "log").touch()
+    request = {"arguments": [*ONE, f"output_dir={tmp_path}/\udcff"], "out": str(tmp_path / "log"), "env": {}}
+    assert commands.ask(wait=commands.ask(**request)["pid"], timeout=300)["code"] == 2
+    assert "it has bytes that are not text in this locale" in (tmp_path / "log").read_text()
+
+
 def test_a_tilde_is_the_home_folder(commands, tmp_path, calm):
     (tmp_path / "home").mkdir()
     request = {"arguments": [*ONE, "output_dir=~/out"], "out": str(tmp_path / "log")}

@@ -77,10 +77,10 @@ def python(installed: Path, cwd: Path, *words: str) -> subprocess.CompletedProce
     )
 
 
-def test_the_wheel_holds_code_configuration_sweeps_and_the_sweeper(wheel):
+def test_the_wheel_holds_code_configuration_sweeps_results_and_the_sweeper(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
-    for folder, target in (("conf", "fedgm/conf"), ("sweeps", "fedgm/sweeps")):
-        own = {f"{target}/{p.relative_to(ROOT / folder)}" for p in (ROOT / folder).rglob("*.yaml")}
+    for folder, kind in (("conf", "*.yaml"), ("sweeps", "*.yaml"), ("docs/results", "*.jsonl")):
+        own = {f"fedgm/{folder}/{p.relative_to(ROOT / folder)}" for p in (ROOT / folder).rglob(kind)}
         assert own <= names
     assert {n for n in names if n.startswith("fedgm/conf/")} >= {"fedgm/conf/config.yaml"}
     code = {str(p.relative_to(ROOT)) for p in (ROOT / "fedgm").rglob("*.py")}
@@ -108,3 +108,32 @@ def test_the_installed_package_runs(installed, tmp_path):
     (summary,) = tmp_path.glob("outputs/run/*/seed=0/summary.json")
     assert '"commit": null' in summary.read_text()  # not the checkout's
     assert {p.name for p in tmp_path.iterdir()} == {"outputs"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "left"),
+    [
+        (("sweep", "fedgm_grid", "--stored", "docs/results", "--status"), "90 finished", None),
+        (
+            ("versus", "--known", "docs/results"),
+            "FedGM is 3.5 points ahead of FedAvgM",
+            "outputs/versus/*.html",
+        ),
+        (("dashboard", "docs/results/small"), "dashboard.html: ", "dashboard.html"),
+        (("reproduce", "fig5", "--stored"), "fig5", "outputs/figures/small/fig5/*.png"),
+    ],
+    ids=lambda words: words[0] if isinstance(words, tuple) else "",
+)
+def test_sweeps_and_stored_results_are_there_in_an_empty_folder(installed, tmp_path, words, said, left):
+    done = python(installed, tmp_path, "-m", "fedgm", *words)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+    assert left is None or list(tmp_path.glob(left))
+
+
+def test_versus_trains_in_an_empty_folder(installed, tmp_path):
+    small = ("--profile", "tiny", "rounds=1", "track.mode=disabled", "clients.per_round=1")
+    done = python(installed, tmp_path, "-m", "fedgm", "versus", "fedavg", "fedgm", "--seeds", "2", *small)
+    assert done.returncode == 0, done.stderr
+    assert len(list(tmp_path.glob("outputs/*/*/seed=*/summary.json"))) == 4
+    assert list(tmp_path.glob("outputs/versus/*.html"))

@@ -155,7 +155,7 @@ def test_scaffold_looks_at_the_optimiser_that_is_built(make, trainer, said):
     ],
 )
 def test_so_does_a_configuration_before_data_are_loaded(words):
-    with pytest.raises(ConfigError, match=r"client=scaffold: its control variates are right for plain SGD"):
+    with pytest.raises(ConfigError, match=r"client=scaffold: its formulas are right for plain SGD"):
         build_parts(configured("client=scaffold", *words))
 
 

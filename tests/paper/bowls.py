@@ -1,161 +1,149 @@
-"""The bowls of the reference recursions in the real loop: a module, its clients, and every model of a run."""
+"""The bowls of ``recursions_problem`` in the real loop, in float64: client rules against their recursions."""
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import nn
 
-from fedgm.federated.callback import FedGM
-from fedgm.federated.federate import federate
+import fedgm
+from fedgm.client.rules import Plain
+from fedgm.federated.events import FederatedCallback
+from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
-from tests.paper.recursions_problem import CURVATURE, DIM, MINIMA, START, N, gradient
+from fedgm.participation import ClientTask
+from fedgm.server import GeneralMomentum
+from tests.paper.recursions_problem import COHORTS, CURVATURE, DIM, MINIMA, START, N, gradient
 
-LR = 0.05
-K = 3
-OFF = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
-ALL_DATA = -1.0  # in the place of a batch's number: the loss on all of a client's data
-
-
-def value(i, x, key):
-    """The loss whose gradient is that of the recursions; of ``None`` the one on all data."""
-    full = 0.5 * (CURVATURE[i] * (x - MINIMA[i]) ** 2).sum()
-    if key is None:
-        return float(full)
-    t, k = key
-    wave = np.sin(1.0 + 7 * t + 3 * i + 2 * k + np.arange(DIM))
-    return float(full + (0.2 * wave * x).sum() - (0.1 * wave * np.cos(x)).sum())
+RATE = 0.05
+ERROR = 1e-10
 
 
-class Bowl(pl.LightningModule):
-    def __init__(self):
-        super().__init__()
-        self.x = torch.nn.Parameter(torch.from_numpy(START.copy()))
-
-    def training_step(self, batch, batch_idx):
-        i, t, k = (float(part) for part in batch[0])
-        curvature, minimum = (torch.from_numpy(table[int(i)]) for table in (CURVATURE, MINIMA))
-        full = 0.5 * (curvature * (self.x - minimum) ** 2).sum()
-        if t == k == ALL_DATA:
-            return full
-        wave = torch.from_numpy(np.sin(1.0 + 7 * t + 3 * i + 2 * k + np.arange(DIM)))
-        return full + (0.2 * wave * self.x).sum() - (0.1 * wave * torch.cos(self.x)).sum()
-
-    def configure_optimizers(self):
-        return torch.optim.SGD(self.parameters(), lr=LR)
+def K_of(client):
+    """Local steps: not the same for all."""
+    return 2 + client % 2
 
 
-class Own:
-    def __init__(self, client):
-        self.client = client
-
-    def __len__(self):
-        return 1
-
-    def batch(self, number):
-        return torch.tensor([[self.client, ALL_DATA, ALL_DATA]], dtype=torch.float64)
-
-
-@dataclass
 class Bowls:
-    """Client i's batch k of round t is the key (t, k) of the recursions."""
+    """A batch is a line that says whose it is, in which round, and which one; batch k has 1 + k samples."""
 
-    steps: int = K
-    sizes: tuple[int, ...] = (1,) * N
-    count: int = N
-    facts: dict = field(default_factory=dict)
-    asked: list = field(default_factory=list)  # (batch size, client, round), where batches have a size
-    batch_size: int = 1
+    facts = {}  # noqa: RUF012
+
+    def __init__(self, steps):
+        self.count, self.steps = N, steps
 
     def size(self, client):
-        return self.sizes[client]
+        return sum(1 + k for k in range(self.steps(client)))
 
     def epoch(self, client):
-        return self.steps
+        return self.steps(client)
 
     def batches(self, client, t, steps):
-        self.asked.append((self.batch_size, client, t))
-        return iter([torch.tensor([[client, t, k]], dtype=torch.float64) for k in range(steps)])
+        for k in range(steps):
+            yield torch.tensor([[client, t, k]] * (1 + k))
 
     def evaluations(self):
         return {}
 
-    def own_samples(self, client):
-        return Own(client)
 
-    def rebatched(self, batch_size):
-        return Bowls(self.steps, self.sizes, self.count, self.facts, self.asked, batch_size)
+class Bowl(pl.LightningModule):
+    def __init__(self, rate):
+        super().__init__()
+        self.rate = rate
+        self.first, self.rest = (nn.Parameter(torch.tensor(part)) for part in (START[:1], START[1:]))
+
+    def training_step(self, batch, batch_idx):
+        i, t, k = batch[0].tolist()
+        x, (a, b) = torch.cat([self.first, self.rest]), torch.tensor(np.array([CURVATURE[i], MINIMA[i]]))
+        wave = torch.sin(1.0 + 7 * t + 3 * i + 2 * k + torch.arange(DIM, dtype=torch.float64))
+        return (0.5 * a * (x - b) ** 2 + 0.2 * wave * x - 0.1 * wave * torch.cos(x)).sum()
+
+    def configure_optimizers(self):
+        sgd = torch.optim.SGD(self.parameters(), lr=self.rate(1))
+        factors = torch.optim.lr_scheduler.LambdaLR(sgd, lambda done: self.rate(done + 1) / self.rate(1))
+        return {"optimizer": sgd, "lr_scheduler": {"scheduler": factors, "interval": "epoch"}}
 
 
-@dataclass(frozen=True)
-class Listed:
-    """Cohorts as they are listed; (client, staleness) where clients are stale."""
+class Given(NamedTuple):
+    """The cohorts of a recursion; ``ages`` says how stale each of their clients is."""
 
     cohorts: list
-    history: int = 1
+    ages: list | None = None
     anchor: str = "start"
+    history: int = 4
 
     def tasks(self, t):
-        from fedgm.participation import ClientTask
-
-        who = [entry if isinstance(entry, tuple) else (entry, 0) for entry in self.cohorts[t - 1]]
-        return [ClientTask(client, tau, 1, 1.0) for client, tau in who]
+        cohort = self.cohorts[t - 1]
+        ages = self.ages[t - 1] if self.ages else [0] * len(cohort)
+        return [ClientTask(i, age, 1, 1.0) for i, age in zip(cohort, ages, strict=True)]
 
     def log(self, t):
         return {}
 
 
-class Watch(pl.Callback):
+class Past(FederatedCallback):
     def __init__(self):
-        self.past, self.rows = [START.copy()], []
+        self.models = [START]
 
-    def on_train_epoch_end(self, trainer, pl_module):
-        self.past.append(pl_module.x.detach().numpy().copy())
-        self.rows.append(dict(trainer.fit_loop.row))
-
-
-class Stop(pl.Callback):
-    def __init__(self, after):
-        self.after = after
-
-    def on_train_epoch_end(self, trainer, pl_module):
-        trainer.should_stop = len(trainer.callbacks[1].rows) == self.after
+    def on_server_update(self, trainer, pl_module, update):
+        self.models.append(update.x.numpy().copy())
 
 
-def trained(rule, participation=None, rounds=30, data=None, plan=None, checkpoint=None, **parts):
-    """Models x_0 ... x_T and rows of the real loop; it may end early, and ``checkpoint`` continues it."""
-    watch = Watch()
-    server = FedGM(rule, plan) if plan is not None else FedGM(rule)
-    trainer = pl.Trainer(
-        max_epochs=30, callbacks=[server, watch, Stop(rounds)], accelerator="cpu", **dict.fromkeys(OFF, False)
-    )
-    module = Bowl()
-    loop = federate(trainer, data or Bowls(), participation=participation, **parts)
-    trainer.fit(module, ckpt_path=checkpoint)
-    assert loop.diverged is None
-    return Trained(watch.past, watch.rows, trainer, loop)
+class Listens(pl.Callback):
+    """Somebody listens, so that steps go through Lightning."""
+
+    def on_after_backward(self, trainer, pl_module):
+        pass
 
 
-@dataclass
-class Trained:
+class Fitted(NamedTuple):
     past: list
-    rows: list
-    trainer: pl.Trainer
-    loop: object
+    loop: FederatedLoop
 
 
-def continued(make, at=13, folder=None):
-    """A run that is broken off after ``at`` rounds and continued; ``make(rounds, checkpoint)`` trains."""
-    first = make(at, None)
-    assert len(first.rows) == at
-    path = folder / "half.ckpt"
-    first.trainer.save_checkpoint(path)
-    rest = make(30, str(path))
-    return first.past + rest.past[1:], first.rows + rest.rows
+def fit(
+    rule=None,
+    cohorts=COHORTS,
+    steps=K_of,
+    rate=RATE,
+    server=(1.0, 0.0, 0.0),
+    direct=True,
+    ages=None,
+    anchor="start",
+    upload=None,
+):
+    """The real loop over the rounds of ``cohorts``; ``rate`` is a number, or a function of the round."""
+    past = Past()
+    engine = fedgm.FedGM(GeneralMomentum(*server) if isinstance(server, tuple) else server)
+    callbacks = [engine, past, *([] if direct else [Listens()])]
+    off = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+    trainer = pl.Trainer(
+        max_epochs=len(cohorts),
+        accelerator="cpu",
+        devices=1,
+        callbacks=callbacks,
+        **dict.fromkeys(off, False),
+    )
+    data = Bowls(steps if callable(steps) else lambda client: steps)
+    scheme = Given(cohorts, ages, anchor, history=4 if ages else 1)
+    loop = fedgm.federate(trainer, data, participation=scheme, client=rule or Plain(), upload=upload)
+    trainer.fit(Bowl(rate if callable(rate) else lambda t: rate))
+    assert loop.clients.client.direct is direct
+    return Fitted(past.models, loop)
 
 
-def error(left, right):
-    assert len(left) == len(right)
-    return float(np.max(np.abs(np.stack(left) - np.stack(right))))
+def keys(steps=K_of):
+    """The batches of ``Bowls``, for a recursion."""
+    return lambda t, i: [(t, k) for k in range(steps(i) if callable(steps) else steps)]
 
 
-__all__ = ["LR", "Bowls", "K", "Listed", "continued", "error", "gradient", "trained", "value"]
+def error(got, wanted):
+    """The largest difference in any round."""
+    assert len(got) == len(wanted) > 1
+    return max(np.abs(a - b).max() for a, b in zip(got, wanted, strict=True))
+
+
+def full(i, x, t, steps=K_of):
+    """The gradient over all samples of a client: batch k counts 1 + k times."""
+    sizes = [1 + k for k in range(steps(i) if callable(steps) else steps)]
+    return sum(size * gradient(i, x, (t, k)) for k, size in enumerate(sizes)) / sum(sizes)

@@ -11,8 +11,8 @@ from fedgm.server import GeneralMomentum
 from fedgm.upload.privacy import Central, accountant
 from tests.federated.federated_run import configured
 from tests.paper import recursions_privacy as papers
-from tests.paper.bowls import LR, continued, error, trained
 from tests.paper.recursions_problem import START, N, gradient, keys
+from tests.paper.server_bowls import LR, continued, error, trained
 from tests.paper.system_recursions import Server
 
 pytest.importorskip("dp_accounting")

@@ -19,8 +19,8 @@ from fedgm.upload.sending import Optimal, approximate_chances, exact_chances
 from tests.federated.federated_run import configured
 from tests.paper import recursions_client_state as kept
 from tests.paper import recursions_selection as papers
-from tests.paper.bowls import LR, Bowls, Listed, continued, error, trained, value
 from tests.paper.recursions_problem import ALL, START, N, gradient, keys, loss
+from tests.paper.server_bowls import LR, Bowls, Listed, continued, error, trained, value
 from tests.paper.system_recursions import Server, fedavg
 
 CLOSE = 1e-10

@@ -13,8 +13,8 @@ from fedgm.server.sketched import FetchSGD, TrueTopK, count_sketch
 from fedgm.upload.message import Sketch
 from tests.federated.federated_run import configured
 from tests.paper import recursions_server as papers
-from tests.paper.bowls import LR, Listed, continued, error, trained
 from tests.paper.recursions_problem import COHORTS, START, gradient, keys
+from tests.paper.server_bowls import LR, Listed, continued, error, trained
 from tests.paper.system_recursions import mean_delta, one_delta
 
 CLOSE = 1e-10

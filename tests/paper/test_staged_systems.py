@@ -15,8 +15,8 @@ from fedgm.study.longer import _begins_as
 from fedgm.theory.setting import theory_stages
 from tests.federated.federated_run import configured
 from tests.paper import recursions_schedules as papers
-from tests.paper.bowls import LR, Bowls, Listed, continued, error, trained
 from tests.paper.recursions_problem import COHORTS, START, gradient, keys
+from tests.paper.server_bowls import LR, Bowls, Listed, continued, error, trained
 from tests.paper.system_recursions import Server, fedavg, mean_delta
 
 CLOSE = 1e-10

@@ -90,6 +90,17 @@ def test_a_reason_is_shown_as_it_is(tmp_path):
     assert "finished: [/x] [bold] after 2 of 2 rounds" in out.getvalue()
 
 
+def test_a_run_that_diverged_ends_at_chance_in_the_table_that_it_prints(tmp_path):
+    out, last = StringIO(), {"round": 2, "train/loss": 9.0, "test/acc": 0.42}
+    ended = {**GOOD, "status": "diverged", "classes": 4, "final": last, "last10": last, "best": last}
+    terminal.closing(Screen(file=out, width=200), ended, tmp_path)
+    lines = {line.split("│")[1].strip(): line for line in out.getvalue().splitlines() if line.count("│") > 4}
+    assert "25.00 %" in lines["final"]
+    assert "42.00" not in lines["final"]
+    assert "25.00 %" in lines["mean of last 10"]
+    assert "42.00 %" in lines["best"]
+
+
 @pytest.mark.parametrize("damage", [{"metrics": [3]}, {"metrics": [{"no": 1}]}, {"metrics": []}])
 def test_a_damaged_scoreboard_is_a_damaged_summary(tmp_path, damage):
     folder = write(tmp_path / "run", {**GOOD, **damage})

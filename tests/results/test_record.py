@@ -17,6 +17,7 @@ from fedgm.results.run import mean_steps
 from fedgm.running import facts, terminal
 from fedgm.screen import Screen
 from fedgm.tasks.metric import scoreboard
+from tests.quick_curves import QuickCurves
 
 BOARD = scoreboard({})  # of classification
 NAN, INF = float("nan"), float("inf")
@@ -122,6 +123,7 @@ def test_versions_name_the_instruction_set_that_rounds():
 # Curves ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("real_curves")
 @pytest.mark.parametrize(
     "recorded",
     [
@@ -142,6 +144,7 @@ def test_curves_are_drawn_from_any_number_of_evaluations(tmp_path, recorded, end
     assert [p.name for p in tmp_path.iterdir()] == ["curves.png"]
 
 
+@pytest.mark.usefixtures("real_curves")
 def test_curves_of_equal_rows_are_equal_files(tmp_path):
     for name in ("a.png", "b.png"):
         curves.draw(tmp_path / name, [row(1, 0.3, 2.0)], [1], "t", "c", BOARD)
@@ -150,11 +153,27 @@ def test_curves_of_equal_rows_are_equal_files(tmp_path):
     assert (tmp_path / "a.png").read_bytes() != (tmp_path / "b.png").read_bytes()
 
 
+@pytest.mark.usefixtures("real_curves")
 def test_curves_begin_with_the_untrained_model(tmp_path):
     draw = partial(curves.draw, rows=[row(1, 0.3, 2.0)], ends=[1], title="t", caption="c", board=BOARD)
     draw(tmp_path / "a.png")
     draw(tmp_path / "b.png", initial={"test/acc": 0.1, "test/loss": 2.4})
     assert (tmp_path / "a.png").read_bytes() != (tmp_path / "b.png").read_bytes()
+
+
+def test_what_tests_draw_with_draws_the_first_of_every_kind(tmp_path):
+    drawn = []
+
+    def draw(path, found, *rest):
+        drawn.append(found)
+        path.write_bytes(b"%d" % len(drawn))
+
+    quick = QuickCurves(draw)
+    one, other = [row(1, 0.3, 2.0)], [{**row(1, 0.3, 2.0), "clock/time": 1.0}]
+    for name, found in (("a", one), ("b", one), ("c", other)):
+        quick(tmp_path / name, found, [1], "t", "c", BOARD)
+    assert drawn == [one, other]
+    assert [(tmp_path / name).read_bytes() for name in "abc"] == [b"1", b"1", b"2"]
 
 
 # What is printed ------------------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 import json
 import math
+import re
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -161,12 +163,12 @@ def test_a_picture_of_another_kind_is_refused(home):
 
 
 def test_a_task_without_accuracy_is_compared_by_its_loss(home):
-    runs = below(home)
-    for run in runs:
-        run.facts.update(metric="test/loss", metrics=[{"name": "loss", "label": "loss"}])
-        for row in run.evaluations:
-            del row["test/acc"], row["train/acc"]
-            row["test/loss"] = 3.0 / (row["round"] or 1)
+    loss = {"metric": "test/loss", "metrics": [{"name": "loss", "label": "loss"}]}
+    runs = []
+    for run in below(home):
+        kept = [{k: v for k, v in row.items() if not k.endswith("/acc")} for row in run.evaluations]
+        measured = [{**row, "test/loss": 3.0 / (row["round"] or 1)} for row in kept]
+        runs.append(replace(run, facts={**run.facts, **loss}, evaluations=measured))
     assert choose.main_metric(runs) == "test/loss"
     grouped = labels.lines(runs)
     rows = compare.rows(grouped, target=1.6)
@@ -267,3 +269,35 @@ def test_a_format_is_known_by_its_name(tmp_path):
     figure = lines.draw([], [lines.Pane(column("test/acc"))], "t", ["c"])
     with pytest.raises(ConfigError, match="--out"):
         style.save(figure, tmp_path / "a.bmp")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list", "docs/results/small"), ("compare", "docs/results/small"), ("show", "{run}"),
+        ("sweep", "fedgm_grid", "--stored", "docs/results", "--status"),
+        ("reproduce", "fig1", "--stored", "--dry-run"), ("convert", "--list"), ("theory", "profile=tiny"),
+    ],
+    ids=lambda words: words[0],
+)  # fmt: skip
+def test_tables_fit_80_columns_and_nothing_is_cut(trained, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)  # where there is no docs/results they are those of the package
+    typed = [word.format(run=trained.folder) for word in words]
+    done = CliRunner().invoke(cli.main, typed, env={"COLUMNS": "80"})
+    assert done.exit_code == 0, done.output
+    rows = [line for line in done.output.splitlines() if re.search("[│┃━─]|  ", line.strip())]
+    assert rows
+    assert [row for row in rows if len(row) > 80] == []
+    assert "…" not in done.output
+
+
+def test_runs_are_listed_by_what_tells_them_apart(trained, tmp_path):
+    """Not by keys that one of them is too old to have, nor by those that follow another."""
+    copy(trained, tmp_path, 0, "a", **{"data.alpha": 0.3, "data.min_samples": 2})
+    folder = copy(trained, tmp_path, 0, "b", **{"data.alpha": 0.7, "data.min_samples": 3})
+    text = (folder / "config.yaml").read_text()
+    assert "  point: sent\n" in text
+    (folder / "config.yaml").write_text(text.replace("  point: sent\n", ""))
+    runs = below(tmp_path)
+    assert labels.telling(runs) == ["data.alpha"]
+    assert labels.differing(runs) == ["data.alpha", "data.min_samples"]

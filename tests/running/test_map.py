@@ -62,9 +62,10 @@ def test_every_part_is_built_once(monkeypatch, tmp_path, capsys, words):
 
     monkeypatch.setattr(fedgm.config.parts, "instantiate", counted)
     typed(monkeypatch, tmp_path, *words, "callbacks=early_stopping")
-    once = {target: count for target, count in built.items() if not target.startswith("fedgm.models.")}
+    tried = ("fedgm.models.", "torch.optim.")  # for their size, and for what they refuse
+    once = {target: count for target, count in built.items() if not target.startswith(tried)}
     assert set(once.values()) == {1}, once
     kinds = ("server", "schedule", "participation", "client", "upload", "tasks", "data")
     assert all(any(target.startswith(f"fedgm.{kind}.") for target in once) for kind in kinds), once
     others = ("pytorch_lightning.loggers", "pytorch_lightning.callbacks", "torch.optim")
-    assert all(any(target.startswith(kind) for target in once) for kind in others), once
+    assert all(any(target.startswith(kind) for target in built) for kind in others), built

@@ -31,6 +31,7 @@ WITH_EXAMPLES = [
     *(f"fedgm.upload.{name}" for name in ("compression", "message")),
     *(f"fedgm.data.{name}" for name in ("dataset", "partition", "skew", "synthetic", "tokens")),
     *(f"fedgm.models.{name}" for name in ("convolutional", "gpt")),
+    *("fedgm.client.momenta", "fedgm.client.muon", "fedgm.data.sharing"),
     *("fedgm.client.rules", "fedgm.federated.callback", "fedgm.federated.federate"),
     *("fedgm.api", "fedgm.results.interval", "fedgm.theory.bounds", "fedgm.theory.stability"),
 ]

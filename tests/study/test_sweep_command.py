@@ -7,7 +7,7 @@ import yaml
 from click.testing import CliRunner
 
 from fedgm.commands import main
-from fedgm.errors import ConfigError, FedGMError
+from fedgm.errors import ConfigError, FedGMError, RefusedError
 from fedgm.results import archive
 from fedgm.study import points, sweep, sweep_file
 from tests.study.stored_runs import store
@@ -63,6 +63,33 @@ def test_best_draws_and_write_keeps_the_winner(path, tmp_path, monkeypatch):
     stored(path, (0.9, 0.1, 0.1), seeds=(1,))
     assert "was chosen on seed 0 and stays" in typed(path, "--best", "--write", "--seeds", "1", code=2)
     assert "--write goes with --best" in typed(path, "--write", code=2)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (None, "(3 waiting). The same command without --best runs what is left"),
+        ("failed", "(3 failed). The same command without --best runs what is left"),
+        ("diverged", "(3 diverged). Try a sweep of smaller rates"),
+    ],
+)
+def test_best_without_a_winner_says_why(path, status, said):
+    made = points.make(sweep_file.read(path), (), (0,), str(path.parent / "o"))
+    for job in made.jobs if status else ():
+        store(job, [0.2] * 5, status)
+    assert f"no winner: no run of seed 0 has finished {said}" in " ".join(typed(path, "--best").split())
+    if status == "diverged":
+        assert "no winner: no run of seed 0 has finished" in typed(path, "--best", "--write", code=1)
+
+
+def test_a_bundled_sweep_is_found_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = [sweep_file.read(Path(word)).name for word in ("fedavg_grid", "sweeps/fedavg_grid.yaml")]
+    assert names == ["fedavg_grid"] * 2
+    (tmp_path / "fedavg_grid").write_text(FILE)  # what is here comes first
+    assert len(sweep_file.read(Path("fedavg_grid")).points) == 3
+    with pytest.raises(RefusedError, match=r"fedgm_gird: No such file.* Try fedgm_grid"):
+        sweep_file.read(Path("fedgm_gird"))
 
 
 def test_nobody_has_won_an_unfinished_or_shortened_sweep(path, tmp_path, monkeypatch):

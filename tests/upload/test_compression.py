@@ -190,7 +190,8 @@ def test_no_entry_moves_by_more_than_a_level_or_changes_its_sign(numbers, levels
     x = vector(numbers).double()
     sent, _ = quantize(x, levels, bucket, generator(0, "t"))
     assert (sent * x >= 0).all()
-    assert ((sent - x).abs() <= x.norm() / levels * (1 + 1e-6)).all()
+    least = 2.0**-149  # of float32, in which a norm is sent
+    assert ((sent - x).abs() <= x.norm() / levels * (1 + 1e-6) + least).all()
 
 
 @pytest.mark.parametrize(

@@ -1,28 +1,31 @@
-// One chart of curves on a canvas: lines, bands, stage lines, crosses; a second canvas above it follows the pointer.
+// One chart of curves on a canvas: lines, bands, stage lines, crosses; a second canvas above it is for the crosshair.
 
 const MARGIN = {left: 54, right: 14, top: 10, bottom: 38};
 
 class Chart {
-  constructor(root, metricKey, logKey) {
-    Object.assign(this, {root, metricKey, logKey, lines: [], highlight: null});
-    this.select = el('select', {'aria-label': 'Metric', onchange: () => { state[metricKey] = this.select.value; changed(metricKey); }});
-    this.log = el('input', {type: 'checkbox', onchange: () => { state[logKey] = this.log.checked; refresh('curves'); }});
+  constructor(place) {
+    Object.assign(this, {place, lines: [], highlight: null, drag: null});
+    this.select = el('select', {'aria-label': 'Metric', onchange: () => setPanel(place, this.select.value)});
+    this.log = el('input', {type: 'checkbox', onchange: () => setLog(place, this.log.checked)});
     this.base = el('canvas', {role: 'img'});
     this.over = el('canvas', {class: 'over'});
     this.frame = el('div', {class: 'frame'}, this.base, this.over);
-    root.append(el('div', {class: 'head'}, this.select, el('label', {}, this.log, ' log y')), this.frame);
+    const close = el('button', {type: 'button', class: 'link close', 'aria-label': 'Remove this chart', title: 'Remove this chart', onclick: () => removePanel(place)}, '×');
+    this.root = el('div', {class: 'chart', id: `chart-${place}`},
+      el('div', {class: 'head'}, this.select, el('label', {}, this.log, ' log y'), place ? close : null), this.frame);
     this.listen();
   }
 
   listen() {
     const at = (event) => event.clientX - this.over.getBoundingClientRect().left;
     this.over.addEventListener('pointermove', (event) => this.hover(event));
-    this.over.addEventListener('pointerleave', () => { this.drag = null; this.clear(); });
+    this.over.addEventListener('pointerleave', () => { this.drag = null; for (const chart of charts) chart.clear(); });
     this.over.addEventListener('pointerdown', (event) => { this.drag = at(event); });
     this.over.addEventListener('pointerup', (event) => {
       const [from, to] = [this.drag, at(event)].sort((a, b) => a - b);
       if (this.drag !== null && this.xs && to - from > 6) {
-        chosen.zoom = [this.xs.back(Math.max(from, this.xs.from)), this.xs.back(Math.min(to, this.xs.to))];
+        const ends = [Math.max(from, this.xs.from), Math.min(to, this.xs.to)];
+        chosen.zoom = ends.map((end) => Number(this.xs.back(end).toPrecision(7))); // as the address has it
         refresh('curves');
       }
       this.drag = null;
@@ -31,17 +34,24 @@ class Chart {
   }
 
   // lines: {id, label, colour, dash, curve, raw, runs, stages}; rest: faint curves behind.
-  draw(lines, rest, options) {
-    Object.assign(this, {lines, rest, options});
+  draw(metric, lines, rest) {
+    Object.assign(this, {metric, lines, rest, factor: scaleOf(metric)});
     const width = Math.max(240, this.frame.clientWidth);
-    const height = Math.max(230, Math.min(380, width * 0.62));
-    this.size = [width, height];
-    const ink = prepareCanvas(this.base, width, height);
-    this.metric = state[this.metricKey];
-    this.factor = scaleOf(this.metric);
+    this.size = [width, Math.max(230, Math.min(380, width * 0.62))];
     const drawn = lines.filter((line) => line.curve.n);
-    this.base.setAttribute('aria-label', `${metricTitle(this.metric)} of ${drawn.length} lines over ${AXES[state.x]}`);
+    this.base.setAttribute('aria-label', `${metricTitle(metric)} of ${drawn.length} lines over ${AXES[state.x]}`);
     this.root.dataset.lines = drawn.length;
+    this.render(prepareCanvas(this.base, ...this.size));
+    this.clear();
+  }
+
+  redraw() { this.draw(this.metric, this.lines, this.rest); }
+
+  // Onto the page, or into a file.
+  render(ink) {
+    const [width, height] = this.size;
+    const {rest} = this;
+    const drawn = this.lines.filter((line) => line.curve.n);
     if (!drawn.length && !rest.some((curve) => curve.n)) { this.xs = null; return this.say(ink, `No values of ${metricName(this.metric)} over ${AXES[state.x]}`); }
     this.setScales(drawn.length ? drawn.map((line) => line.curve) : rest);
     this.axes(ink);
@@ -51,14 +61,13 @@ class Chart {
     ink.clip();
     this.paint(ink, drawn);
     ink.restore();
-    return this.clear();
   }
 
   setScales(curves) {
     const [width, height] = this.size;
     const xs = [];
     const ys = [];
-    const logy = state[this.logKey];
+    const logy = isLog(this.place);
     for (const curve of curves) {
       for (let i = 0; i < curve.n; i += 1) if (!state.logx || curve.x[i] > 0) xs.push(curve.x[i]);
     }
@@ -159,11 +168,11 @@ class Chart {
   say(ink, text) {
     ink.fillStyle = css('--muted'); ink.textAlign = 'center';
     ink.fillText(text, this.size[0] / 2, this.size[1] / 2);
-    this.clear();
   }
 
   clear() {
-    prepareCanvas(this.over, ...this.size);
+    if (this.size) prepareCanvas(this.over, ...this.size);
+    this.over.dataset.cross = '';
     byId('tip').hidden = true;
   }
 }

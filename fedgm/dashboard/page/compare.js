@@ -22,7 +22,7 @@ function drawCompare(view) {
 }
 
 function compareTable(view, columns) {
-  const keys = new Set(['algorithm', 'schedule.name', 'rounds', ...columns.flatMap(({runs: some}) => some.slice(0, 1).flatMap((run) => [...Object.keys(run.config), ...run.without]))]);
+  const keys = new Set(['algorithm', ...columns.flatMap(({runs: some}) => some.slice(0, 1).flatMap((run) => [...Object.keys(run.config), ...run.without]))]);
   keys.delete('algorithm.name');
   const differing = [...keys].filter((key) => new Set(columns.map(({runs: some}) => JSON.stringify(valueOf(some[0], key)) ?? '')).size > 1).sort();
   const cell = (value) => el('td', {}, value === ABSENT ? el('span', {class: 'muted'}, 'absent') : shown(value));

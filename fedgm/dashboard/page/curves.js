@@ -1,28 +1,27 @@
-// The charts' lines made from groups of runs, and what the pointer shows.
-
-const charts = [];
-
-function buildCharts() {
-  charts.push(new Chart(byId('chart-a'), 'metric', 'logya'), new Chart(byId('chart-b'), 'second', 'logyb'));
-}
+// The charts' lines, made from groups of runs.
 
 function drawCurves(view) {
-  for (const chart of charts) {
-    fillSelect(chart.select, view.metrics.map((name) => [name, metricTitle(name)]), state[chart.metricKey]);
-    chart.log.checked = state[chart.logKey];
-    const metric = state[chart.metricKey];
-    const lines = view.lines.map((group) => lineOf(group, metric));
-    chart.draw(lines, state.others ? restOf(view, metric) : [], {});
-  }
+  const names = panelMetrics();
+  while (charts.length > names.length) charts.pop().root.remove();
+  while (charts.length < names.length) { charts.push(new Chart(charts.length)); byId('panels').append(charts.at(-1).root); }
+  names.forEach((metric, place) => {
+    fillSelect(charts[place].select, metrics.map((name) => [name, metricTitle(name)]), metric);
+    charts[place].log.checked = isLog(place);
+    charts[place].draw(metric, view.lines.map((group) => lineOf(group, metric)), state.others ? restOf(view, metric) : []);
+  });
   byId('unzoom').hidden = !chosen.zoom;
-  const seeds = view.lines.some((group) => group.runs.length > 1);
+  byId('curves-caption').textContent = captionOf(view);
+}
+
+function captionOf(view) {
   const parts = [];
   const members = state.group === AUTO ? 'seeds' : 'the runs of a group';
-  if (seeds) parts.push(`Lines are means over ${members}, as far as all of them go.`);
+  if (view.lines.some((group) => group.used.length > 1)) parts.push(`Lines are means over ${members}, as far as all of them go.`);
+  if (view.lines.some((group) => group.chooser && !group.used.includes(group.chooser))) parts.push('The seed on which a setting was chosen is not in its mean.');
   if (view.lines.some((group) => group.diverged)) parts.push('✕ marks where a run diverged.');
   if (view.lines.some((group) => stagePlaces(group.runs[0], 'round').length)) parts.push('Dashed: ends of stages.');
   parts.push('Drag to zoom, double-click for the whole range.');
-  byId('curves-caption').textContent = parts.join(' ');
+  return parts.join(' ');
 }
 
 function lineOf(group, metric) {
@@ -71,61 +70,4 @@ function stagePlaces(run, axis) {
     if (i === 0 || i >= round.length) return NaN;
     return x[i - 1] + (x[i] - x[i - 1]) * (end - round[i - 1]) / (round[i] - round[i - 1]);
   }).filter((place) => !Number.isNaN(place));
-}
-
-function nearest(values, wanted) {
-  let low = 0;
-  let high = values.length - 1;
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (values[middle] < wanted) low = middle; else high = middle;
-  }
-  return Math.abs(values[low] - wanted) <= Math.abs(values[high] - wanted) ? low : high;
-}
-
-Chart.prototype.hover = function hover(event) {
-  if (!this.xs) return;
-  const box = this.over.getBoundingClientRect();
-  const [px, py] = [event.clientX - box.left, event.clientY - box.top];
-  const ink = prepareCanvas(this.over, ...this.size);
-  if (this.drag !== null && this.drag !== undefined && Math.abs(px - this.drag) > 3) {
-    ink.fillStyle = css('--select');
-    ink.fillRect(Math.min(px, this.drag), MARGIN.top, Math.abs(px - this.drag), this.size[1] - MARGIN.top - MARGIN.bottom);
-  }
-  const wanted = this.xs.back(Math.max(this.xs.from, Math.min(px, this.xs.to)));
-  const points = [];
-  for (const line of this.lines) {
-    if (!line.curve.n || wanted > line.curve.x[line.curve.n - 1] * 1.001 + 1e-9) continue;
-    const i = nearest(line.curve.x, wanted);
-    points.push({line, i, value: line.curve.y[i], py: this.ys.at(line.curve.y[i] * this.factor)});
-  }
-  if (!points.length) { byId('tip').hidden = true; return; }
-  const closest = points.reduce((a, b) => (Math.abs(b.py - py) < Math.abs(a.py - py) ? b : a));
-  const x = this.xs.at(closest.line.curve.x[closest.i]);
-  ink.strokeStyle = css('--muted'); ink.globalAlpha = 0.6;
-  ink.beginPath(); ink.moveTo(x, MARGIN.top); ink.lineTo(x, this.size[1] - MARGIN.bottom); ink.stroke();
-  ink.globalAlpha = 1;
-  for (const {line, i, value} of points) this.dot(ink, line.curve.x[i], value * this.factor, line.colour);
-  this.tip(event, points, closest);
-};
-
-Chart.prototype.tip = function tip(event, points, closest) {
-  const way = lessIsBetter(this.metric) ? 1 : -1;
-  points.sort((a, b) => way * (a.value - b.value));
-  const {line, i} = closest;
-  const at = state.x === 'round' ? '' : ` (${AXES[state.x]} ${tick(line.curve.x[i], state.x)})`;
-  const rows = points.slice(0, 12).map((entry) => el('tr', {class: entry === closest ? 'strong' : ''},
-    el('td', {}, el('i', {class: 'swatch', style: {background: entry.line.colour}}), entry.line.label),
-    el('td', {class: 'num'}, withSpread(entry.value, entry.line.curve.seeds > 1 ? entry.line.curve.sd[entry.i] : null, this.metric))));
-  showTip(event, el('div', {class: 'muted'}, `round ${number(line.curve.round[i])}${at}`), el('table', {}, rows));
-};
-
-function showTip(event, ...content) {
-  const tip = byId('tip');
-  tip.replaceChildren(...content);
-  tip.hidden = false;
-  const {width, height} = tip.getBoundingClientRect();
-  const left = event.clientX + 16 + width > innerWidth ? event.clientX - width - 16 : event.clientX + 16;
-  const top = Math.min(event.clientY + 12, innerHeight - height - 8);
-  Object.assign(tip.style, {left: `${Math.max(4, left)}px`, top: `${Math.max(4, top)}px`});
 }

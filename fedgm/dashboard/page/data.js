@@ -3,10 +3,15 @@
 const LAST = 10; // evaluations behind a score
 const ABSENT = undefined;
 let runs = [];
+let problems = []; // {id, label}
 let shared = {};
+let plain = {}; // choices that go without saying, by key
 
 function load(payload) {
   shared = payload.config;
+  plain = payload.plain;
+  algorithmNames = payload.names;
+  problems = payload.problems;
   described = new Map(Object.entries(payload.metrics));
   const before = new Map(runs.map((run) => [run.id, run]));
   runs = payload.runs.map((run) => {
@@ -42,12 +47,13 @@ function column(run, name) {
 // Value of a fact or of a dotted key of the configuration; undefined where the run has none.
 function valueOf(run, key) {
   if (key === 'algorithm' || key === 'algorithm.name') return run.algorithm;
+  if (key === 'experiment') return run.name;
   if (['seed', 'status', 'name', 'hash', 'rounds'].includes(key)) return run[key];
   if (key in run.config) return run.config[key];
   return run.without.includes(key) ? ABSENT : shared[key];
 }
 
-// Final and best of a metric; the mean of the last evaluations is Python's (Run.score).
+// Mean of the last evaluations and final are Python's (Run.score, Run.final): chance where a run diverged. Best is measured.
 function measure(run, metric) {
   if (metric in run.measures) return run.measures[metric];
   const values = column(run, metric);
@@ -57,8 +63,7 @@ function measure(run, metric) {
   const less = lessIsBetter(metric);
   let best = null;
   for (const value of measured) if (!Number.isNaN(value) && (best === null || (value < best) === less)) best = value;
-  const final = measured.length ? measured[measured.length - 1] : NaN;
-  const result = {final: Number.isNaN(final) ? null : final, last: run.scores[metric] ?? null, best};
+  const result = {final: run.finals[metric] ?? null, last: run.scores[metric] ?? null, best};
   run.measures[metric] = result;
   return result;
 }
@@ -68,9 +73,9 @@ function scoreOf(run, metric) {
   return run.status === 'failed' ? null : run.scores[metric] ?? null;
 }
 
-function metricNames() {
+function metricNames(some) {
   const names = new Set();
-  for (const run of runs) for (const name of Object.keys(run.columns)) names.add(name);
+  for (const run of some) for (const name of Object.keys(run.columns)) names.add(name);
   const rank = (name) => ['test/', 'train/', 'local/'].findIndex((start) => name.startsWith(start)) + 1 || 9;
   return [...names].filter((name) => !(name in AXES))
     .sort((a, b) => rank(a) - rank(b) || lessIsBetter(a) - lessIsBetter(b) || (a < b ? -1 : 1));
@@ -81,7 +86,7 @@ function axisNames() {
 }
 
 // Keys that differ between runs, the telling ones first; of keys that always change together only one.
-const HIDDEN = /(^|\.)(_target_|seed|root)$|^(paper_|profile\.(?!name$)|local\.optimizers\.|seed$|hash$|name$)/;
+const HIDDEN = /(^|\.)(_target_|version|channels_last)$|^(local\.optimizers\.|name$)/;
 const ORDER = ['algorithm', 'algorithm.eta', 'algorithm.beta', 'algorithm.nu', 'algorithm.', 'schedule.', 'participation.',
   'client.', 'data.', 'model.', 'local.', ''];
 

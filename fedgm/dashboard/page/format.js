@@ -1,8 +1,6 @@
 // How numbers, keys and names are written, and the few lines that make elements.
 
-const NAMES = {fedavg: 'FedAvg', fedsgd: 'FedSGD', fedavgm: 'FedAvgM', fedgm: 'FedGM', fednag: 'FedNAG',
-  slowmo: 'SlowMo', diloco: 'DiLoCo', fedadam: 'FedAdam', fedyogi: 'FedYogi', fedadagrad: 'FedAdagrad',
-  fedams: 'FedAMS', fedexp: 'FedExP', fedacg: 'FedACG', fedmom: 'FedMom', qhadam: 'QHAdam', nsgdm: 'NSGD-M'};
+let algorithmNames = {}; // as papers print them
 const SYMBOLS = {'algorithm.eta': 'η', 'algorithm.beta': 'β', 'algorithm.nu': 'ν', 'data.alpha': 'α'};
 const SPLITS = {test: 'test', train: 'training', local: 'local'};
 const AXES = {round: 'round', 'total/steps': 'local steps', 'total/bytes': 'bytes sent by clients',
@@ -91,7 +89,7 @@ function tick(value, axis) {
   return number(value, 5);
 }
 
-function algorithmName(name) { return NAMES[name] || String(name); }
+function algorithmName(name) { return Object.hasOwn(algorithmNames, name) ? algorithmNames[name] : String(name); }
 
 function shown(value) {
   if (value === null || value === undefined) return '–';

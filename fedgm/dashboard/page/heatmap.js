@@ -2,6 +2,7 @@
 
 const STOPS = [[68, 1, 84], [65, 68, 135], [42, 120, 142], [34, 168, 132], [122, 209, 81], [253, 231, 37]];
 const HEAT_MOST = 40; // values on a side
+let heatShown = null;
 
 function heatColour(share) {
   const place = Math.max(0, Math.min(0.9999, share)) * (STOPS.length - 1);
@@ -36,7 +37,8 @@ function drawHeat(view) {
   const scores = groups.filter((group) => group.mean !== null && !group.lost).map((group) => group.mean);
   const range = heatRange(scores);
   body.replaceChildren(...panels.map((value) => heatPanel(view, groups, {x, y, z, value}, range)), heatScale(range));
-  root.querySelector('.caption').textContent = `${metricTitle(state.metric)}, mean of the last ${LAST} evaluations; a cell shows its best setting, `
+  heatShown = {x, y, z, groups};
+  root.querySelector('.caption').textContent = `${metricTitle(state.metric)}, mean of the last ${LAST} evaluations; a cell shows its ${lessIsBetter(state.metric) ? 'lowest' : 'highest'} setting, `
     + 'mean over seeds. ✕: every run diverged. Click a cell to show its line.';
 }
 
@@ -61,11 +63,23 @@ function heatPanel(view, groups, {x, y, z, value}, range) {
   const name = (key, text) => (key === 'algorithm' ? algorithmName(text) : shown(text));
   const rows = up.map((row) => el('tr', {}, el('th', {scope: 'row'}, row === ABSENT ? '' : name(y, row)),
     across.map((col) => heatCell(cell(row, col), range))));
-  const foot = el('tr', {}, el('th', {}), across.map((col) => el('th', {scope: 'col'}, col === ABSENT ? '' : name(x, col))));
+  const texts = across.map((col) => (col === ABSENT ? '' : name(x, col)));
+  const {size, every, room} = heatSize(up.map((row) => (row === ABSENT ? '' : name(y, row))), texts);
+  const named = texts.map((text, i) => [text, Math.min(every, texts.length - i)]).filter((_, i) => i % every === 0);
+  const foot = el('tr', {}, el('th', {}), named.map(([text, span]) => el('th', {scope: 'col', colspan: span}, span === every ? text : '')));
+  const widths = size === 'bare' ? el('colgroup', {}, el('col'), texts.map(() => el('col', {style: {width: `${room - 1}px`}}))) : null;
   const title = value === ABSENT ? '' : z === 'algorithm' ? algorithmName(value) : `${keyLabel(z, view.keys)} ${shown(value)}`;
-  return el('figure', {class: 'heat'}, el('figcaption', {}, title || ' '),
-    el('table', {}, el('tbody', {}, rows, foot)),
+  return el('figure', {class: `heat ${size}`}, el('figcaption', {}, title || ' '),
+    el('table', {}, widths, el('tbody', {}, rows, foot)),
     el('div', {class: 'axis'}, `${x === NONE ? '' : `→ ${keyLabel(x, view.keys)}`}   ${y === NONE ? '' : `↑ ${keyLabel(y, view.keys)}`}`));
+}
+
+// Many columns on a narrow page: smaller numbers, then colours alone, with a name under every few of them.
+function heatSize(rowNames, columnNames) {
+  const wide = (texts) => Math.max(0, ...texts.map((text) => String(text).length)) * 7.5;
+  const room = (byId('heat').clientWidth - Math.min(120, wide(rowNames)) - 24) / columnNames.length;
+  if (room >= 27) return {size: room >= 48 ? '' : 'tight', every: 1, room};
+  return {size: 'bare', every: Math.ceil((wide(columnNames) + 4) / room), room};
 }
 
 function same(a, b) { return a === b || JSON.stringify(a) === JSON.stringify(b); }

@@ -1,26 +1,27 @@
 // The list of lines beside the charts: click to show or hide, point to highlight.
 
-const LEGEND_MOST = 200;
+const LEGEND_FEW = 8; // of the lines that are not shown
+const LEGEND_STEP = 100;
 
 function drawLegend(view) {
   const seen = new Set(view.lines.map((group) => group.id));
-  const order = [...view.groups.filter((group) => seen.has(group.id)), ...view.groups.filter((group) => !seen.has(group.id))];
-  const rows = order.slice(0, LEGEND_MOST).map((group) => legendRow(group, seen.has(group.id)));
-  const note = order.length > LEGEND_MOST ? [el('p', {class: 'caption'}, `and ${order.length - LEGEND_MOST} more: filter to see them`)] : [];
+  const hidden = view.groups.filter((group) => !seen.has(group.id));
+  const some = hidden.slice(0, LEGEND_FEW + chosen.legend);
+  const left = hidden.length - some.length;
+  const rows = [...view.groups.filter((group) => seen.has(group.id)), ...some].map((group) => legendRow(group, seen.has(group.id)));
+  const more = left ? [el('button', {type: 'button', class: 'link', id: 'legend-more', onclick: () => { chosen.legend += LEGEND_STEP; drawLegend(current); }}, `and ${left} more`)] : [];
   const few = (count) => () => { chosen.groups = view.groups.slice(0, count).map((group) => group.id); refresh('glance', 'curves', 'table', 'staleness'); };
   byId('legend').replaceChildren(
-    el('div', {class: 'head'}, el('span', {class: 'muted'}, view.picked ? `the ${order.length} picked runs` : `${seen.size} of ${order.length} lines`),
+    el('div', {class: 'head'}, el('span', {class: 'muted'}, view.picked ? `the ${view.groups.length} picked runs` : `${seen.size} of ${view.groups.length} lines`),
       view.picked ? el('button', {type: 'button', class: 'link', onclick: () => { chosen.picked.clear(); refresh(); }}, 'unpick') : null,
-      el('button', {type: 'button', class: 'link', id: 'show-best', onclick: () => { chosen.groups = null; refresh('glance', 'curves', 'table', 'staleness'); }}, 'best'),
-      el('button', {type: 'button', class: 'link', id: 'show-all', onclick: few(32)}, order.length > 32 ? 'top 32' : 'all'),
+      el('button', {type: 'button', class: 'link', id: 'show-best', onclick: () => { chosen.groups = null; refresh('glance', 'curves', 'table', 'staleness'); }}, 'default'),
+      el('button', {type: 'button', class: 'link', id: 'show-all', onclick: few(32)}, view.groups.length > 32 ? 'top 32' : 'all'),
       el('button', {type: 'button', class: 'link', id: 'show-none', onclick: few(0)}, 'none')),
-    el('div', {class: 'list'}, rows), ...note);
+    el('div', {class: 'list'}, rows), ...more);
 }
 
 function legendRow(group, on) {
-  const highlight = (id) => () => {
-    for (const chart of charts) { chart.highlight = on ? id : null; chart.draw(chart.lines, chart.rest, chart.options); }
-  };
+  const highlight = (id) => () => { for (const chart of charts) { chart.highlight = on ? id : null; chart.redraw(); } };
   const seeds = group.runs.length > 1 ? ` · ${group.runs.length} runs` : '';
   const busy = group.running ? ` · ${group.running === group.runs.length ? '' : `${group.running} `}running` : '';
   const lost = group.diverged ? ` · ${group.diverged} diverged` : '';

@@ -14,8 +14,9 @@ function drawParallel(view) {
   const width = Math.max(300, body.clientWidth);
   const height = 320;
   const axes = [...keys.map((key) => valueAxis(view, key)), scoreAxis(groups)];
-  axes.forEach((axis, i) => { axis.x = 64 + i * (width - 128) / Math.max(1, axes.length - 1); });
-  parallel = {canvas, axes, groups, width, height, range: heatRange(groups.map((group) => group.mean))};
+  const gap = (width - 128) / Math.max(1, axes.length - 1);
+  axes.forEach((axis, i) => { axis.x = 64 + i * gap; });
+  parallel = {canvas, axes, groups, width, height, gap, range: heatRange(groups.map((group) => group.mean))};
   paintParallel();
   listenParallel();
 }
@@ -47,9 +48,18 @@ function passes(group) {
 }
 
 function paintParallel() {
-  const {canvas, axes, groups, width, height, range} = parallel;
-  const ink = prepareCanvas(canvas, width, height);
-  const y = (share) => height - 24 - share * (height - 66);
+  const {canvas, groups, width, height} = parallel;
+  renderParallel(prepareCanvas(canvas, width, height));
+  const inside = groups.filter(passes);
+  const best = inside.length ? inside[inside.length - 1] : null;
+  const words = chosen.brushes.size ? `${inside.length} of ${groups.length} settings selected. Click an axis to undo.` : 'A line is a setting. Drag along an axis to select.';
+  byId('parallel').querySelector('.caption').textContent = words + (best ? ` ${lessIsBetter(state.metric) ? 'Lowest' : 'Highest'}: ${best.label}, ${withSpread(best.mean, best.sd, state.metric)}.` : '');
+}
+
+// Onto the page, or into a file.
+function renderParallel(ink) {
+  const {axes, groups, height, range} = parallel;
+  const y = (share) => height - 24 - share * (height - 84);
   const inside = groups.filter(passes);
   const selected = new Set(inside);
   for (const group of groups) {
@@ -69,13 +79,22 @@ function paintParallel() {
     ink.stroke();
   }
   ink.globalAlpha = 1;
-  for (const axis of axes) paintAxis(ink, axis, y);
-  const best = inside.length ? inside[inside.length - 1] : null;
-  const words = chosen.brushes.size ? `${inside.length} of ${groups.length} settings selected. Click an axis to undo.` : 'A line is a setting. Drag along an axis to select.';
-  byId('parallel').querySelector('.caption').textContent = words + (best ? ` Best: ${best.label}, ${withSpread(best.mean, best.sd, state.metric)}.` : '');
+  ink.font = `600 ${FONT}`;
+  const crowded = axes.some((axis) => ink.measureText(axis.label).width > parallel.gap - 10);
+  parallel.canvas.dataset.titles = JSON.stringify(axes.map((axis, i) => paintAxis(ink, axis, y, crowded ? i % 2 : 0)));
 }
 
-function paintAxis(ink, axis, y) {
+// The text, shortened to a width.
+function fitted(ink, text, width) {
+  if (ink.measureText(text).width <= width) return text;
+  let length = text.length - 1;
+  while (length > 1 && ink.measureText(`${text.slice(0, length)}…`).width > width) length -= 1;
+  return `${text.slice(0, length)}…`;
+}
+
+// Long titles stand in two rows and are as wide as two gaps at most, so that neighbours never meet. Returns the title's box.
+function paintAxis(ink, axis, y, row) {
+  ink.font = FONT;
   ink.strokeStyle = css('--muted'); ink.lineWidth = 1;
   ink.beginPath(); ink.moveTo(axis.x, y(0)); ink.lineTo(axis.x, y(1)); ink.stroke();
   const brush = chosen.brushes.get(axis.key);
@@ -85,17 +104,21 @@ function paintAxis(ink, axis, y) {
     ink.strokeStyle = css('--card'); ink.lineWidth = 4; ink.strokeText(text, axis.x + shift, place);
     ink.fillStyle = colour; ink.fillText(text, axis.x + shift, place);
   };
-  for (const [share, text] of axis.marks) write(String(text).slice(0, 14), y(share), css('--ink'), axis.key === 'score' ? 7 : -7);
-  ink.font = `600 ${ink.font}`;
+  for (const [share, text] of axis.marks) write(fitted(ink, String(text), axis === parallel.axes[0] ? axis.x - 8 : Math.max(24, parallel.gap - 16)), y(share), css('--ink'), axis.key === 'score' ? 7 : -7);
+  ink.font = `600 ${FONT}`;
   ink.textAlign = 'center';
-  write(axis.label.slice(0, 18), 14, css('--ink'), 0);
-  ink.font = ink.font.replace(/^(600|bold) /, '');
+  const room = Math.min(2 * parallel.gap - 10, 2 * Math.min(axis.x, parallel.width - axis.x) - 4);
+  const title = fitted(ink, axis.label, room);
+  write(title, row ? 30 : 12, css('--ink'), 0);
+  const wide = ink.measureText(title).width;
+  ink.font = FONT;
+  return {title, left: axis.x - wide / 2, right: axis.x + wide / 2, row};
 }
 
 function listenParallel() {
   const {canvas, axes, height} = parallel;
   let start = null;
-  const share = (event) => Math.max(0, Math.min(1, (height - 24 - (event.clientY - canvas.getBoundingClientRect().top)) / (height - 66)));
+  const share = (event) => Math.max(0, Math.min(1, (height - 24 - (event.clientY - canvas.getBoundingClientRect().top)) / (height - 84)));
   const near = (event) => {
     const x = event.clientX - canvas.getBoundingClientRect().left;
     return axes.reduce((a, b) => (Math.abs(b.x - x) < Math.abs(a.x - x) ? b : a));
@@ -109,5 +132,6 @@ function listenParallel() {
   canvas.addEventListener('pointerup', (event) => {
     if (start && Math.abs(share(event) - start.at) < 0.01) { chosen.brushes.delete(start.axis.key); paintParallel(); }
     start = null;
+    writeAddress();
   });
 }

@@ -48,15 +48,16 @@ function robustRange(values) {
   return [low, most > low && high - low > 4 * (most - low) ? low + 1.6 * (most - low) : high];
 }
 
-function prepareCanvas(canvas, width, height) {
-  const ratio = window.devicePixelRatio || 1;
+const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+
+function prepareCanvas(canvas, width, height, ratio = window.devicePixelRatio || 1) {
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
   Object.assign(canvas.style, {width: `${width}px`, height: `${height}px`});
   const ink = canvas.getContext('2d');
   ink.setTransform(ratio, 0, 0, ratio, 0, 0);
   ink.clearRect(0, 0, width, height);
-  ink.font = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+  ink.font = FONT;
   return ink;
 }
 

@@ -4,11 +4,13 @@ const STATUS = {finished: 'good', running: 'busy', diverged: 'bad', failed: 'bad
 
 function tableColumns(view) {
   const metric = state.metric;
-  const keys = view.keys.filter((key) => key !== 'algorithm').slice(0, 7);
+  const keys = view.keys.filter((key) => key !== 'algorithm').slice(0, view.problem === ALL ? 3 : 7);
+  const problem = {id: 'problem', name: 'problem', value: (run) => problems[run.problem].label};
   return [
     {id: 'algorithm', name: 'algorithm', value: (run) => algorithmName(run.algorithm)},
+    ...(view.problem === ALL ? [problem] : []),
     ...keys.map((key) => ({id: key, name: keyLabel(key, view.keys), num: true, value: (run) => valueOf(run, key), text: (run) => shown(valueOf(run, key))})),
-    {id: 'seed', name: 'seed', num: true, value: (run) => run.seed},
+    {id: 'seed', name: 'seed', num: true, value: (run) => run.seed, text: seedCell},
     {id: 'status', name: 'status', value: (run) => run.status, text: statusCell},
     {id: 'done', name: 'rounds', num: true, value: (run) => run.rounds_done, text: progressCell},
     {id: 'score', name: `${metricTitle(metric)}: last ${LAST}`, num: true, value: (run) => scoreOf(run, metric), text: (run) => score(measure(run, metric).last, metric)},
@@ -21,6 +23,11 @@ function tableColumns(view) {
 
 function statusCell(run) {
   return el('span', {class: `status ${STATUS[run.status] || 'idle'}`, title: run.reason || run.status}, run.status);
+}
+
+// A star: this run's score chose the setting from others, so it is not in the mean over the other seeds.
+function seedCell(run) {
+  return run.chose ? el('span', {class: 'chose', title: 'Chosen on this seed, which is not in the mean over the others'}, `★ ${run.seed}`) : shown(run.seed);
 }
 
 function progressCell(run) {
@@ -38,10 +45,12 @@ function filesCell(run) {
 function sorter(columns) {
   const by = columns.find((one) => one.id === state.sort) || columns.find((one) => one.id === 'score');
   // A better score first, whether that is more or less.
-  const flip = ['score', 'final', 'best'].includes(by.id) && lessIsBetter(state.metric) ? -1 : 1;
+  const isScore = ['score', 'final', 'best'].includes(by.id);
+  const flip = isScore && lessIsBetter(state.metric) ? -1 : 1;
   const way = (state.down ? -1 : 1) * flip;
   const missing = (value) => value === null || value === undefined;
   return (a, b) => {
+    if (isScore && a.problem !== b.problem) return a.problem - b.problem; // problems are not ranked
     const [left, right] = [by.value(a), by.value(b)];
     if (missing(left) || missing(right)) return missing(left) - missing(right);
     if (typeof left === 'number' && typeof right === 'number') return way * (left - right) || a.seed - b.seed;

@@ -1,0 +1,31 @@
+"""A run whose clients are on nodes: the run of a command line, with another cohort."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from fedgm.config import compose
+from fedgm.config.identity import identity
+from fedgm.flower.cohort import RemoteCohort
+from fedgm.flower.live import LiveCohort
+from fedgm.flower.post import Post, Terms
+from fedgm.running.folder import locate
+from fedgm.running.one_run import RunResult
+from fedgm.running.start import execute
+from fedgm.screen import Screen
+from fedgm.seals import name_of
+
+LIVE = "fedgm.participation.live.live"  # the scheme of a real clock
+
+
+def serve(post: Post, words: Sequence[str], terms: Terms, console: Screen | None = None) -> RunResult:
+    """Do what ``python run.py WORDS`` does with clients that ``post`` reaches; the same words continue."""
+    words = [*words, "trainer.workers=1"]  # the server itself trains nobody
+    cfg = compose(words)
+    mark, keep = identity(cfg), cfg.checkpoint
+    cohorts: Any = RemoteCohort
+    if cfg.participation["_target_"] == LIVE:
+        folder = locate(cfg, words, mark)
+        cohorts = partial(LiveCohort, folder, keep.every * keep.keep, keep.sync)
+    cohorts = partial(cohorts, post, terms, name_of(mark, cfg.seed))
+    return execute(cfg, words, console or Screen(), cohorts=cohorts)

@@ -1,0 +1,1 @@
+"""A federated run of fedgm on Flower."""
