@@ -40,6 +40,11 @@ class ModuleHooks:
         finally:
             self.module._current_fx_name = None
 
+    def measuring_step(self, batch: Any) -> Any:
+        """The module's step on a batch that is only measured, outside of any client's training."""
+        self._connector.on_batch_start(batch)
+        return self.training_step(batch, 0)
+
     def direct_training_step(self, batch: Any, step: int) -> Any:
         """The same without the strategy's contexts, where they would do nothing (``is_direct``)."""
         attributes = vars(self.module)  # nn.Module's own way to set attributes costs as much as a call

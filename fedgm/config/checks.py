@@ -15,7 +15,10 @@ from fedgm.config.refusals import unknown_key
 from fedgm.config.schema import RunConfig
 from fedgm.errors import require, require_fits
 
-GROUPS = ("algorithm", "schedule", "participation", "client", "upload", "task", "model")
+GROUPS = (
+    "algorithm", "schedule", "participation", "client", "upload", "sending", "privacy", "work", "task",
+    "model",
+)  # fmt: skip
 FIGURE = (
     "number",
     "title",

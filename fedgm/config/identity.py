@@ -45,6 +45,9 @@ IMPLIED: dict[str, Any] = {
     "callbacks.name": "none",
     "task.name": "classification",
     "upload.name": "plain",
+    "sending.name": "all",
+    "privacy.name": "none",
+    "work.name": "constant",
 }
 # Keys that name a file or a folder whose contents count.
 FILES = ("data.path", "data.source.path", "participation.speeds", "participation.arrivals")

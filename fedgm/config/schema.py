@@ -15,7 +15,10 @@ from fedgm.config.options import options
 from fedgm.errors import require
 
 FLOAT32 = 3.4e38
-PARTS = ("algorithm", "schedule", "participation", "client", "upload", "task", "callbacks", "model")
+PARTS = (
+    "algorithm", "schedule", "participation", "client", "upload", "sending", "privacy", "work", "task",
+    "callbacks", "model",
+)  # fmt: skip
 
 
 def one_of(key: str, value: str, *allowed: str) -> None:
@@ -263,6 +266,11 @@ class RunConfig:
     participation: Any = MISSING
     client: Any = MISSING
     upload: Any = field(default_factory=lambda: {"name": "plain", "_target_": "fedgm.upload.message.Plain"})
+    sending: Any = field(default_factory=lambda: {"name": "all", "_target_": "fedgm.upload.sending.Everyone"})
+    privacy: Any = field(default_factory=lambda: {"name": "none", "_target_": "fedgm.upload.privacy.Open"})
+    work: Any = field(
+        default_factory=lambda: {"name": "constant", "_target_": "fedgm.schedule.work.Constant"}
+    )
     task: Any = field(
         default_factory=lambda: {
             "name": "classification",

@@ -28,7 +28,7 @@ TRUSTED = (
 # Where a part is built, and compared with its protocol before it is called. Elsewhere a target would be built
 # without: there only what trust= admits.
 PLACES = re.compile(
-    r"(algorithm|schedule|participation(\.sampler)?|client|upload|task|model|data\.(source|partition)|"
+    r"(algorithm|schedule|participation(\.sampler)?|client|upload|sending|privacy|work|task|model|data\.(source|partition)|"
     r"(local\.optimizers|callbacks|track\.loggers)\.[^.\[\]]+)\._target_"
 )
 LARGEST = 2**20  # bytes of a config.yaml; ours have a few thousand

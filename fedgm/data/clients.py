@@ -126,12 +126,39 @@ class DatasetClients:
         """None: ``trainer.fit(module, val_dataloaders=...)`` says what x_t is measured on."""
         return {}
 
+    def own_samples(self, client: int) -> Evaluation:
+        """A client's samples in their order, for samplers that measure them."""
+        return _InOrder(self.datasets[client], self.sizes[client], self.batch_size)
+
+    def rebatched(self, batch_size: int) -> "DatasetClients":
+        """The same clients in batches of another size."""
+        return DatasetClients(self.datasets, batch_size, self.seed)
+
     def _shuffled(self, client: int, t: int) -> Iterator[list[int]]:
         rng = generator(self.seed, "shuffle", t, client)
         while True:
             order: list[int] = rng.permutation(self.sizes[client]).tolist()
             for start in range(0, len(order), self.batch_size):
                 yield order[start : start + self.batch_size]
+
+
+class _InOrder:
+    """A dataset in batches, collated as a DataLoader would."""
+
+    def __init__(self, dataset: "Dataset[Any]", size: int, batch_size: int) -> None:
+        self.dataset, self.size, self.batch_size = dataset, size, batch_size
+
+    def __len__(self) -> int:
+        return math.ceil(self.size / self.batch_size)
+
+    def batch(self, number: int) -> Any:
+        """Batch ``number``; the last one may be smaller."""
+        from torch.utils.data import default_collate
+
+        first = number * self.batch_size
+        return default_collate(
+            [self.dataset[i] for i in range(first, min(first + self.batch_size, self.size))]
+        )
 
 
 def as_clients(clients: "ClientData | Sequence[Dataset[Any]]", batch_size: int, seed: int) -> ClientData:
@@ -150,6 +177,15 @@ class HasOwnSamples(Protocol):
 
     def own_samples(self, client: int) -> Evaluation:
         """The client's training samples in a fixed order, never augmented."""
+        ...
+
+
+@runtime_checkable
+class Rebatches(Protocol):
+    """Client data whose batches may change their size during a run."""
+
+    def rebatched(self, batch_size: int) -> ClientData:
+        """The same clients in batches of another size; the original is left as it is."""
         ...
 
 

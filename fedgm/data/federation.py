@@ -69,6 +69,10 @@ class Federation:
         b = self.batching
         return self.client_steps(client, b.batch_size, steps, b.seed, t, b.channels_last)
 
+    def rebatched(self, batch_size: int) -> "Federation":
+        """The same clients in batches of another size."""
+        return Federation(self.images, self.partition, self.batching._replace(batch_size=batch_size))
+
     def evaluations(self) -> dict[str, Evaluation]:
         """The fixed training subset, and the test set."""
         size, layout = self.batching.eval_batch_size, self.batching.channels_last

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -155,6 +156,12 @@ class TextFederation:
         for _ in range(steps):
             starts = begin + rng.integers(max(1, end - begin - self.block), size=self.batch_size)
             yield cut(self.texts.train, starts, ends, self.block)
+
+    def rebatched(self, batch_size: int) -> "TextFederation":
+        """The same clients in batches of another size."""
+        other = copy(self)
+        other.batch_size = batch_size
+        return other
 
     def evaluations(self) -> dict[str, "TextEvaluation"]:
         """Fixed windows side by side: every token of a split is predicted once, or a fixed part is."""

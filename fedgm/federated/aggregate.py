@@ -39,6 +39,7 @@ class CohortMean:
         self.sizes = [x.numel(), floats.numel(), counters.numel(), counters.numel(), message, buffers]
         self.like, self.clients = like, clients
         self.shares: float = clients  # sum of the shares of those that were added
+        self.whole: float | None = None  # what D is divided by, where only some have sent
         self.total = torch.zeros(sum(self.sizes), dtype=torch.float64, device=x.device)
         self.unchanged = list(range(buffers))  # buffers of which no client that was added has changed a bit
 
@@ -77,7 +78,7 @@ class CohortMean:
         self.unchanged = [number for number, times in enumerate(changed.tolist()) if not times]
         dtype = self.like.x.dtype
         return Mean(
-            _divided(delta, self.shares).to(dtype),
+            _divided(delta, self.shares if self.whole is None else self.whole).to(dtype),
             _divided(buffers, self.shares).to(self.like.buffers.dtype),
             integer_mean(high, low, self.clients) if high.numel() else self.like.counters.clone(),
             _divided(message, self.clients).to(dtype),

@@ -68,7 +68,9 @@ class FedGM(FederatedCallback):
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, update: ServerUpdate
     ) -> None:
         """Eq. 2 (or another rule) on the flat parameters."""
-        update.x = self.engine.step(update.round, update.x, update.delta, RoundFacts(update.squared))
+        update.x = self.engine.step(
+            update.round, update.x, update.delta, RoundFacts(update.squared, update.ages)
+        )
         if self.engine.averages is not None:
             update.average = partial(self.engine.average, update.x, update.round)
         update.log |= self.engine.row
@@ -76,6 +78,7 @@ class FedGM(FederatedCallback):
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Tell everyone where a stage ends."""
         t, plan = trainer.global_step, self.engine.plan  # one global step a round
+        self.engine.observe(getattr(trainer.fit_loop, "row", {}))
         if t in plan.ends[:-1]:
             (stage, before), (_, after) = plan.at(t), plan.at(t + 1)
             fire(trainer, "on_stage_end", StageEnd(stage, t, before, after))

@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fedgm.client.local import Client, LocalResult
+from fedgm.client.local import Client
 from fedgm.client.rules import ClientRule, Local, Plain
 from fedgm.client.store import Kept, Store
 from fedgm.client.weights import FlatWeights, History, Snapshot, is_finite, stays_finite
@@ -19,14 +19,19 @@ from fedgm.data.clients import ClientData, local_steps
 from fedgm.draws import derive, generator
 from fedgm.errors import FedGMError
 from fedgm.federated.aggregate import CohortMean, Mean, scaled, shares
+from fedgm.federated.arrivals import Arrived, ClientUpdate, Cohort
 from fedgm.federated.events import ClientEnd, fire
 from fedgm.federated.workers import FederatedDDP, share_out
 from fedgm.lightning import call_callback_hooks, is_overridden, pl
 from fedgm.participation import ClientTask, Participation
+from fedgm.schedule.work import Work
 from fedgm.upload.message import Plain as WholeDelta
 from fedgm.upload.message import Sent, UploadRule
+from fedgm.upload.privacy import Privacy
+from fedgm.upload.sending import Senders, SendRule
 
 COLUMNS = ("steps", "samples", "measured", "bytes", "squared", "finite", "share")
+SQUARED = COLUMNS.index("squared")
 AROUND_A_CLIENT = ("on_train_batch_start", "on_train_batch_end")  # a client is Lightning's batch
 
 
@@ -43,6 +48,7 @@ class RoundSettings:
     loss_limit: float = math.inf
     eval_point: str = "sent"
     keep: bool = False  # local.state=keep
+    work: Sequence[tuple[int, Work]] = ()  # the last round of each stage and its local work; empty: local.*
 
 
 @dataclass(frozen=True)
@@ -52,39 +58,8 @@ class ClientParts:
     rule: ClientRule = field(default_factory=Plain)
     upload: UploadRule = field(default_factory=WholeDelta)
     store: Store | None = None
-
-
-class Cohort(NamedTuple):
-    """What came back from a round's clients."""
-
-    mean: Mean
-    table: dict[str, Tensor]  # of every column, one number per client
-
-    def total(self, column: str) -> float:
-        """Sum over the clients, in a fixed order."""
-        return self.table[column].sum().item()
-
-    @property
-    def squared(self) -> float:
-        """Mean of |D_i|^2, by the clients' shares; the table has (share_i |D_i|)^2."""
-        good = self.table["finite"] > 0
-        squared, share = self.table["squared"][good], self.table["share"][good]
-        return (squared / share).sum().item() / share.sum().item()
-
-    @property
-    def nonfinite(self) -> list[int]:
-        """Places of clients whose update was not finite."""
-        return [i for i, ok in enumerate(self.table["finite"].tolist()) if not ok]
-
-
-class ClientUpdate(NamedTuple):
-    """What one client returns."""
-
-    result: LocalResult
-    after: Snapshot  # its model, whose buffers are averaged
-    sent: Sent  # its delta, as the server decodes it
-    message: Tensor  # what its rule sends besides; empty for most
-    finite: bool
+    sending: SendRule | None = None  # None: everyone who has trained sends
+    privacy: Privacy | None = None  # None: updates are neither clipped nor noised
 
 
 class CohortTrainer:
@@ -115,32 +90,61 @@ class CohortTrainer:
 
         The other workers leave zeros there, so that their sum is exact in any order.
         """
-        x_t, rule = history[0], self.parts.rule
+        x_t = history[0]
         shares_ = shares([self.size(task.client) for task in tasks], self.settings.weights)
         mean = self._mean(x_t, len(tasks))
         ordered, parts = self._depends_on_order(x_t), dict[int, Tensor]()
+        sending, privacy, held = self.parts.sending, self.parts.privacy, dict[int, Arrived]()
         width = len(self.metrics) + len(COLUMNS)
         table = torch.zeros(len(tasks), width, dtype=torch.float64, device=x_t.x.device)
+        norms = None if privacy is None else torch.zeros_like(table[:, 0])
         for slot in self._slots(tasks):
             task, share = tasks[slot], shares_[slot]
             result, after, sent, message, finite = self.update(task, t, history)
             if not finite:
                 table[slot, -1] = share  # takes part in nothing
                 continue
-            squared = scaled(sent.delta, task.weight * share).double().square().sum().item()
+            delta = sent.delta
+            if privacy is not None and norms is not None:
+                delta, norms[slot] = privacy.clipped(delta)
+            squared = scaled(delta, task.weight * share).double().square().sum().item()
             line = (result.steps, result.samples, result.measured, sent.bytes, squared, 1, share)  # COLUMNS
             table[slot] = torch.tensor([*result.sums, *line], dtype=torch.float64)
-            unchanged = self.weights.unchanged(history[task.staleness], after, mean.unchanged)
-            mean.add(sent.delta, after, task.weight, share, unchanged)
-            if rule.sends:
-                mean.add_message(message)
+            arrived = Arrived(delta, history[task.staleness], after, task.weight, share, message)
+            if sending is not None:
+                held[slot] = arrived  # who sends depends on the norms of all
+            else:
+                self._add(mean, arrived)
             if ordered:
                 parts[slot] = mean.take()
+        senders = None
+        if sending is not None:
+            senders = self._let_send(sending, tasks, t, table)
+            for slot, arrived in held.items():
+                if factor := senders.factors[slot]:
+                    self._add(mean, arrived._replace(share=factor * arrived.share))
+                if ordered:
+                    parts[slot] = mean.take()
         if ordered:
             mean.total = self._sum_in_order(parts, tasks, mean.total)
         else:
             mean.total = self.trainer.strategy.reduce(mean.total, reduce_op="sum")
-        return self._close(mean, table, x_t)
+        if norms is not None:
+            norms = self.trainer.strategy.reduce(norms, reduce_op="sum")
+        return self._close(mean, table, x_t, senders)._replace(norms=norms)
+
+    def _add(self, mean: CohortMean, arrived: Arrived) -> None:
+        """One update into the mean."""
+        unchanged = self.weights.unchanged(arrived.start, arrived.after, mean.unchanged)
+        mean.add(arrived.delta, arrived.after, arrived.weight, arrived.share, unchanged)
+        if self.parts.rule.sends:
+            mean.add_message(arrived.message)
+
+    def _let_send(self, rule: SendRule, tasks: list[ClientTask], t: int, table: Tensor) -> Senders:
+        """Who sends, by the norms of all workers' clients; the same draws in every worker."""
+        squared = self.trainer.strategy.reduce(table[:, len(self.metrics) + SQUARED].clone(), reduce_op="sum")
+        uniform = [generator(self.settings.seed, "send", t, task.client).random() for task in tasks]
+        return rule.senders(squared.sqrt().cpu().numpy(), np.array(uniform))
 
     def update(self, task: ClientTask, t: int, history: History) -> ClientUpdate:
         """One client's work: local steps, what it sends, what it keeps."""
@@ -211,19 +215,26 @@ class CohortTrainer:
             total += part
         return total
 
-    def _close(self, mean: CohortMean, table: Tensor, x_t: Snapshot) -> Cohort:
+    def _close(self, mean: CohortMean, table: Tensor, x_t: Snapshot, senders: Senders | None) -> Cohort:
         """Over all workers; clients that returned nothing finite are left out of the mean."""
         table = self.trainer.strategy.reduce(table, reduce_op="sum").cpu()
         columns: dict[str, Tensor] = dict(zip((*self.metrics, *COLUMNS), table.unbind(1), strict=True))
         good = columns["finite"] > 0
         if not good.all() and good.any():
             mean.clients, mean.shares = int(good.sum()), columns["share"][good].sum().item()
+        if senders is not None:
+            factors = torch.tensor(senders.factors, dtype=torch.float64)
+            columns["bytes"] = columns["bytes"] * (factors > 0)
+            mean.whole, mean.shares = mean.shares, (factors * columns["share"]).sum().item()
+            mean.clients = senders.number
+            if not senders.number:  # nobody sends: D is 0, and buffers stay
+                return Cohort(Mean(torch.zeros_like(x_t.x), *x_t[1:], x_t.x[:0]), columns, senders)
         result = mean.mean()
         if mean.unchanged:
             before, after = self.weights.buffer_parts(x_t), self.weights.buffer_parts(result.over(x_t.x))
             for number in mean.unchanged:  # not even rounded
                 after[number].copy_(before[number])
-        return Cohort(result, columns)
+        return Cohort(result, columns, senders)
 
     def _mean(self, x_t: Snapshot, clients: int) -> CohortMean:
         message = x_t.x.numel() if self.parts.rule.sends else 0

@@ -30,6 +30,7 @@ class ServerUpdate:
     x: Tensor  # x_t before the hook, x_{t+1} after it
     delta: Tensor  # D, the cohort's mean delta
     squared: float = nan  # the mean of |D_i|^2 over the cohort
+    ages: Callable[[], dict[int, float]] | None = None  # by age in rounds: how much D has of such updates
     average: Callable[[], Tensor] | None = None  # after the hook: the averaged point, where the rule has one
     log: dict[str, float | int | None] = field(default_factory=dict[str, float | int | None])
 

@@ -12,15 +12,26 @@ from fedgm.client.store import ClientStore, MemoryStore
 from fedgm.data.clients import ClientData, as_clients, local_steps
 from fedgm.errors import require
 from fedgm.federated.cohort import ClientParts, RoundSettings
-from fedgm.federated.fitting import is_whole, normalization, require_deltas, require_mean
+from fedgm.federated.fitting import (
+    is_whole,
+    normalization,
+    require_deltas,
+    require_even,
+    require_guarantee,
+    require_mean,
+    require_sending,
+)
 from fedgm.federated.loop import FederatedLoop
 from fedgm.lightning import pl
 from fedgm.participation import ClientFacts, Participation, ideal
 from fedgm.participation.local_work import effective_steps
 from fedgm.participation.task import informed
+from fedgm.schedule.work import Work
 from fedgm.seals import name_of
 from fedgm.upload.message import Plain as WholeDelta
 from fedgm.upload.message import UploadRule
+from fedgm.upload.privacy import Privacy
+from fedgm.upload.sending import SendRule
 
 
 def federate(
@@ -36,14 +47,19 @@ def federate(
     upload: UploadRule | None = None,
     weights: Literal["uniform", "samples"] = "uniform",
     state: Literal["reset", "keep"] = "reset",
+    sending: SendRule | None = None,
+    privacy: Privacy | None = None,
+    work: Sequence[tuple[int, Work]] = (),
     folder: str | Path | None = None,
 ) -> FederatedLoop:
     """Give ``trainer`` the federated loop: an epoch is a server round, a batch is a client.
 
     ``per_round`` of the clients (default: all) train ``epochs`` epochs each; ``participation`` replaces both,
     and gets to know these clients where it was not told of others (steps, labels, FedNova's effective steps).
-    The trainer needs a callback that moves the global model: :class:`fedgm.FedGM`. States of clients are part
-    of every checkpoint, or files in ``folder``, which several workers need.
+    ``sending`` chooses who of a cohort sends, ``privacy`` clips and adds noise, ``work`` is the last round of
+    each stage with its local work. The trainer needs a callback that moves the global model:
+    :class:`fedgm.FedGM`. States of clients are part of every checkpoint, or files in ``folder``, which
+    several workers need.
 
     >>> import torch
     >>> from fedgm import FedGM
@@ -78,12 +94,16 @@ def federate(
         weights=weights,
         eval_every=trainer.check_val_every_n_epoch or 1,
         keep=state == "keep",
+        work=work,
     )
     store = MemoryStore() if folder is None else ClientStore(Path(folder), run=name_of("federate", seed))
-    parts = ClientParts(client or Plain(), upload or WholeDelta(), store)
+    parts = ClientParts(client or Plain(), upload or WholeDelta(), store, sending, privacy)
     scheme = informed(participation or ideal(data.count, m, epochs, seed), _facts(trainer, data, parts.rule))
     require_mean("weights", weights, normalization(scheme), parts.rule)
     require_deltas("participation", type(scheme).__name__, scheme, parts.rule)
+    require_sending(sending, parts.rule, parts.upload)
+    require_guarantee(privacy, parts.rule, parts.upload, scheme, weights)
+    require_even(work, scheme)
     allowed = "None: this client rule needs whole updates, which upload rules shorten"
     require(is_whole(parts.upload, parts.rule), "upload", type(parts.upload).__name__, allowed, "upload=None")
     loop = FederatedLoop(trainer, data, scheme, settings, parts, whole_checkpoints=True)
@@ -104,4 +124,5 @@ def _facts(trainer: pl.Trainer, data: ClientData, rule: ClientRule) -> ClientFac
         steps=lambda client, epochs: local_steps(data, client, epochs, "epochs"),
         effective=effective_of,
         labels=getattr(data, "labels", None),
+        size=data.size,
     )

@@ -4,18 +4,23 @@ A configuration is refused by ``fedgm/running/fitting.py`` before data are loade
 decide is refused here, for ``fedgm.federate`` as for a run.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedgm.client.optimizers import described, effective, is_plain_sgd
 from fedgm.client.rules import ClientRule
+from fedgm.client.weights import Place
 from fedgm.errors import FedGMError, require, require_fits
-from fedgm.participation import Participation
+from fedgm.participation import Participation, Uniform
 from fedgm.participation.local_work import NEEDS_UNIFORM_MEAN
+from fedgm.schedule.work import Work
 from fedgm.server import GeneralMomentum
 from fedgm.server.engine import Engine
 from fedgm.server.rule import Hyper
 from fedgm.upload.message import Plain as WholeDelta
 from fedgm.upload.message import UploadRule
+from fedgm.upload.privacy import Privacy
+from fedgm.upload.sending import SendRule
 
 if TYPE_CHECKING:  # a configuration is refused before Lightning is imported
     from fedgm.lightning import pl
@@ -91,6 +96,66 @@ def require_supported(trainer: "pl.Trainer", client: ClientRule, normalize: str 
             "clients do not have. Use pl.Trainer(strategy=fedgm.FederatedDDP())"
         )
     _require_optimizer(trainer, client, normalize, keep)
+
+
+def require_sending(sending: SendRule | None, client: ClientRule, upload: UploadRule) -> None:
+    """Who does not send must not remember having sent."""
+    if sending is None:
+        return
+    reason = "only some of a cohort send, and its states assume that all do"
+    stateless = not (client.sends or client.keeps)
+    require_fits(stateless, "client", type(client).__name__, reason, "client=plain, or sending=all")
+    require_fits(not upload.keeps, "upload", type(upload).__name__, reason, "upload=plain, or sending=all")
+
+
+def require_guarantee(
+    privacy: Privacy | None, client: ClientRule, upload: UploadRule, scheme: Participation, weights: str
+) -> None:
+    """What the accounting assumes: the plain mean of m clipped updates of m of n clients, drawn uniformly."""
+    if privacy is None:
+        return
+    reason, hint = (
+        "the sensitivity 2C/m is that of the uniform mean",
+        "clients.weights=uniform, or privacy=none",
+    )
+    require_fits(weights == "uniform", "clients.weights", weights, reason, hint)
+    reason = "what it sends or keeps would see updates that are not clipped"
+    stateless = not (client.sends or client.keeps)
+    require_fits(stateless, "client", type(client).__name__, reason, "client=plain, or privacy=none")
+    reason, name = "a clipped update must reach the mean as it is", type(upload).__name__
+    whole = isinstance(upload, WholeDelta) or bool(getattr(upload, "passes_on", False))
+    require_fits(whole, "upload", name, reason, "upload=plain, or privacy=none")
+    sampler = getattr(scheme, "sampler", None)
+    uniform = isinstance(sampler, Uniform) and bool(getattr(scheme, "arrives_uniformly", False))
+    reason = "epsilon is counted for cohorts of exactly m of n clients, drawn uniformly"
+    hint = "participation=ideal participation/sampler=uniform, or privacy=none"
+    require_fits(uniform, "participation", type(sampler or scheme).__name__, reason, hint)
+    bare = normalization(scheme) in (None, "none") and getattr(scheme, "epochs", (1,))[0] > 0
+    reason = "weights of uneven work, or idle clients, would change the mean of m clipped updates"
+    hint = "participation.normalize=none, or privacy=none"
+    require_fits(bare, "participation.normalize", normalization(scheme), reason, hint)
+
+
+def require_even(work: Sequence[tuple[int, Work]], scheme: Participation) -> None:
+    """Staged work replaces what every client does: weights of uneven work, or a clock, would not know."""
+    if not work:
+        return
+    drawn = getattr(scheme, "epochs", None)
+    even = not hasattr(scheme, "devices") and (drawn is None or drawn[0] == drawn[1])
+    even = even and normalization(scheme) in (None, "none")
+    reason = "work= sets the same local work for all clients, which this scheme draws, weighs or times itself"
+    require_fits(
+        even, "participation", type(scheme).__name__, reason, "participation=ideal, or work=constant"
+    )
+
+
+def require_private(privacy: Privacy | None, buffers: Sequence[Place]) -> None:
+    """Statistics of a client's data that are averaged without noise would break the guarantee."""
+    if privacy is not None and buffers:
+        raise FedGMError(
+            f"privacy=central: the model has buffers ({buffers[0].name}) that clients would send without "
+            "clipping or noise. Use a model without BatchNorm, e.g. model.norm=group"
+        )
 
 
 def _require_optimizer(trainer: "pl.Trainer", client: ClientRule, normalize: str | None, keep: bool) -> None:

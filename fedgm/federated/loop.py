@@ -6,6 +6,7 @@ private names that this takes are listed in docs/decisions.md and watched by ``t
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -25,7 +26,8 @@ from fedgm.data.clients import ClientData, bring
 from fedgm.errors import FedGMError
 from fedgm.federated.cohort import ClientParts, Cohort, CohortTrainer, RoundSettings
 from fedgm.federated.events import ServerUpdate, fire
-from fedgm.federated.fitting import normalization, require_supported
+from fedgm.federated.fitting import normalization, require_private, require_supported
+from fedgm.federated.optional import OptionalParts
 from fedgm.lightning import FitLoop, loop_states, pl, rank_zero_warn
 from fedgm.participation import ClientTask, Participation
 from fedgm.tasks import LOSS
@@ -63,6 +65,7 @@ class FederatedLoop(FitLoop):
         self.initial: dict[str, float] = {}  # x_0 as evaluated before the first round
         self.diverged: str | None = None  # what became non-finite, and in which round
         self.local_steps = 0
+        self.optional = OptionalParts(trainer, data, participation, settings, self.parts)
 
     @property
     def module(self) -> pl.LightningModule:
@@ -82,7 +85,7 @@ class FederatedLoop(FitLoop):
     def setup_data(self) -> None:
         """A "batch" is a client: the loop asks its own data, and needs no loader."""
         if not isinstance(self._data_source.instance, range):  # Lightning asks in every round
-            self._data_source.instance = range(len(self.participation.tasks(1)))
+            self._data_source.instance = range(self.optional.clients_at_first())
         super().setup_data()
 
     def on_run_start(self) -> None:
@@ -94,6 +97,7 @@ class FederatedLoop(FitLoop):
         super().on_run_start()
         bring(self.data, self.trainer.strategy.root_device)
         self.weights, self._unsaved = FlatWeights(self.module), UnsavedBuffers(self.module)
+        require_private(self.parts.privacy, self.weights.buffers)
         self._unsaved.restore(self._restored)
         for model, shared in self._past:
             self.history.push(model, shared)
@@ -107,14 +111,16 @@ class FederatedLoop(FitLoop):
     def advance(self) -> None:
         """Round t: draw the tasks, train each, mean, server step, evaluate."""
         watch, t = Stopwatch(), rounds_done(self.trainer) + 1
-        tasks, x_t = self.clients.tasks(t, self.history), self.history[0]
+        ask = partial(self.clients.tasks, t, self.history)
+        tasks, self.clients.data = self.optional.begin(t, self.history[0], ask)
+        x_t = self.history[0]
         cohort = self.clients.train(tasks, t, self.history)
         self._require_returned(tasks, cohort, t)
         m, n = len(tasks) - len(cohort.nonfinite), self.data.count
         steps, lr = cohort.total("steps") / m, self.clients.client.lr
-        came = Came(cohort.mean.message, cohort.mean.delta, m, n, steps, lr)
+        came = Came(cohort.mean.message, self.optional.mean(cohort, t), m, n, steps, lr)
         shared, delta = self.parts.rule.server(self.history.shared(0), came)
-        update = ServerUpdate(t, x_t.x, delta, cohort.squared)
+        update = ServerUpdate(t, x_t.x, delta, cohort.squared, partial(cohort.ages, tasks))
         fire(self.trainer, "on_server_update", update)
         self._require_moved(update, x_t)
         self._require_finite(update.x, t)
@@ -128,6 +134,7 @@ class FederatedLoop(FitLoop):
         self.row = self._row(t, tasks, cohort, update, due)
         self.row |= _times(trained, watch.seconds(), due, cohort.total("samples"))
         self._publish()
+        self.optional.end(self.row, tasks, cohort)
 
     # What serves a round ---------------------------------------------------------------------------
 
@@ -207,7 +214,7 @@ class FederatedLoop(FitLoop):
     def _row(self, t: int, tasks: list[ClientTask], cohort: Cohort, update: ServerUpdate, due: bool) -> Row:
         """The round's record; what was not measured is None."""
         steps, measured = int(cohort.total("steps")), cohort.total("measured")
-        count = len(tasks) - len(cohort.nonfinite)
+        count, senders = len(tasks) - len(cohort.nonfinite), cohort.senders
         self.local_steps += steps
         spread = cohort.total("squared") / count - cohort.mean.delta.double().square().sum().item()
         beside = sum(part.numel() * part.element_size() for part in cohort.mean[1:])  # what no rule shortens
@@ -221,14 +228,15 @@ class FederatedLoop(FitLoop):
             **{f"local/{name}": cohort.total(name) / measured for name in self.metrics},
             **update.log,
             "update/norm": update.delta.norm().item(),
-            "client/drift": max(spread, 0.0) ** 0.5,
+            "client/drift": max(spread, 0.0) ** 0.5 if senders is None else None,  # D is then drawn
             "cohort/clients": count,
             "cohort/nonfinite": len(cohort.nonfinite),
             "cohort/steps": steps,
             "cohort/staleness": sum(task.staleness for task in tasks) / len(tasks),
-            "bytes/up": int(cohort.total("bytes")) + beside * count,
+            "bytes/up": int(cohort.total("bytes")) + beside * (count if senders is None else senders.number),
             "bytes/down": fetched * count,
             **self.participation.log(t),
+            **self.optional.columns(cohort),
         }
 
     def state_dict(self, destination: dict[str, Any] | None = None, prefix: str = "") -> dict[str, Any]:
@@ -240,6 +248,7 @@ class FederatedLoop(FitLoop):
         state: dict[str, Any] = {"local_steps": self.local_steps, "initial": self.initial}
         state |= {"shared": dict(self.shared), "diverged": self.diverged}
         state["buffers"] = self._unsaved.changed() if self._unsaved else {}
+        state |= self.optional.state_dict()
         if self.whole_checkpoints:
             past = range(len(self.history) - 1, 0, -1)
             state["past"] = [self.history[tau]._asdict() for tau in past]
@@ -254,6 +263,7 @@ class FederatedLoop(FitLoop):
         self.local_steps, self.initial = state["local_steps"], state["initial"]
         self.shared, self.diverged = dict(state["shared"]), state["diverged"]
         self._restored = state.get("buffers", {})
+        self.optional.load_state_dict(state)
         models = [Snapshot(**model) for model in state.get("past", [])]
         self._past = list(zip(models, state.get("past_shared", []), strict=True))
         if isinstance(self.parts.store, MemoryStore):

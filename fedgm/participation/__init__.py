@@ -2,7 +2,7 @@
 
 from fedgm.participation.autonomous import Autonomous, ideal
 from fedgm.participation.event import Event, under_clock
-from fedgm.participation.samplers import Bernoulli, Biased, Sampler, Uniform
+from fedgm.participation.samplers import Bernoulli, Biased, Cyclic, LongestAbsent, Sampler, Uniform
 from fedgm.participation.task import ClientFacts, ClientTask, Participation
 
 __all__ = [
@@ -11,7 +11,9 @@ __all__ = [
     "Biased",
     "ClientFacts",
     "ClientTask",
+    "Cyclic",
     "Event",
+    "LongestAbsent",
     "Participation",
     "Sampler",
     "Uniform",

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from fedgm.errors import require
+from fedgm.errors import require, require_fits
+from fedgm.participation.choosing import Chooses
 from fedgm.participation.devices import Devices
 from fedgm.participation.local_work import Discount, Kind, Normalize, epoch_range, weights
-from fedgm.participation.samplers import Sampler, Uniform, is_uniform
+from fedgm.participation.samplers import LongestAbsent, Sampler, Uniform, is_uniform
 from fedgm.participation.task import NO_DATA, Anchor, ClientFacts, ClientTask, step_per_epoch
 from fedgm.participation.virtual_clock import Clock, Round, Rules, WorkSpan
 
@@ -157,6 +158,9 @@ def under_clock(
     key = "participation.timeout"
     require(0 <= timeout < float("inf"), key, timeout, "a number of seconds, at least 0", f"{key}=60")
     slots, work = concurrency or per_round, epoch_range(epochs)
+    known = not isinstance(sampler, Chooses | LongestAbsent)
+    reason = "the clock runs ahead of training, and this sampler cannot say who comes before it happens"
+    require_fits(known, "participation/sampler", type(sampler).__name__, reason, "participation=ideal")
     return Event(
         Rules(count, per_round, slots, wait, work, timeout, max_staleness, seed),
         Devices(seed, step_time, speed_sigma, speeds, network, available, period, dropout),

@@ -1,13 +1,13 @@
-"""Who is in the cohort of a round; the cost grows with the cohort, never with the number of clients."""
+"""Who is in the cohort of a round; but for the last two, the cost never grows with the number of clients."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 import numpy as np
 
 from fedgm.draws import generator
-from fedgm.errors import require
+from fedgm.errors import RefusedError, require
 from fedgm.participation.task import NO_DATA, ClientFacts
 
 PROPOSALS = 32  # clients looked at for one slot before it waits
@@ -136,3 +136,79 @@ class Biased:
         if labels is None:
             raise TypeError("Biased needs labels: which classes the samples of a client have")
         return 1 - self.bias * (1 - float(np.isin(labels(client), self.favour).mean()))
+
+
+@dataclass(frozen=True)
+class Cyclic:
+    """Groups of clients are present one after another (cyclic participation); m of the present one come.
+
+    >>> sampler = Cyclic(count=6, per_round=2, seed=0, groups=3)
+    >>> sorted(sampler.cohort(1) + sampler.cohort(2) + sampler.cohort(3))
+    [0, 1, 2, 3, 4, 5]
+    """
+
+    count: int
+    per_round: int
+    seed: int
+    groups: int
+
+    def __post_init__(self) -> None:
+        most = self.count // self.per_round
+        key, allowed = "participation.sampler.groups", f"1 to {most}, so that m fit into each"
+        require(1 <= self.groups <= most, key, self.groups, allowed, f"{key}={most}")
+
+    def present(self, t: int) -> list[int]:
+        """The group of round ``t``: parts of one permutation, as even as can be."""
+        order = generator(self.seed, "cycle").permutation(self.count)
+        return np.array_split(order, self.groups)[(t - 1) % self.groups].tolist()
+
+    def cohort(self, t: int, draw: int = 0) -> list[int]:
+        """m of those that are present, uniformly."""
+        rng = generator(self.seed, "cohort", t, draw)
+        return rng.choice(self.present(t), self.per_round, replace=False).tolist()
+
+
+@dataclass
+class LongestAbsent:
+    """The m available clients that were away longest, never seen ones first; ties by number (FedLaAvg).
+
+    A client is available in a round with probability ``available``, by itself; where fewer than m are, all of
+    them come. Who came when follows from the seed: an earlier round is found again from the start.
+
+    >>> LongestAbsent(count=5, per_round=2, seed=0).cohort(t=3)
+    [4, 0]
+    """
+
+    count: int
+    per_round: int
+    seed: int
+    available: float = 1.0
+    _at: int = field(init=False, repr=False, compare=False, default=0)
+    _cohort: list[int] = field(init=False, repr=False, compare=False, default_factory=list[int])
+    _last: list[int] = field(init=False, repr=False, compare=False, default_factory=list[int])
+
+    def __post_init__(self) -> None:
+        key, ok = "participation.sampler.available", 0 < self.available <= 1
+        require(ok, key, self.available, "0 < available <= 1", f"{key}=0.5")
+
+    def cohort(self, t: int, draw: int = 0) -> list[int]:
+        """The clients of round ``t``."""
+        if draw:
+            raise RefusedError("longest_absent picks once a round. Try participation=ideal")
+        if t < self._at or not self._last:
+            self._at, self._last = 0, [0] * self.count
+        while self._at < t:
+            self._at += 1
+            self._cohort = sorted(self._present(self._at), key=lambda c: self._last[c])[: self.per_round]
+            for client in self._cohort:
+                self._last[client] = self._at
+        return self._cohort
+
+    def _present(self, t: int) -> list[int]:
+        """Those that are available, in the order of clients; at least one."""
+        if self.available == 1:
+            return list(range(self.count))
+        rng, here = generator(self.seed, "available", t), list[int]()
+        while not here:
+            here = np.flatnonzero(rng.random(self.count) < self.available).tolist()
+        return here

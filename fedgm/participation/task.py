@@ -29,6 +29,7 @@ class ClientFacts:
     steps: Steps = step_per_epoch
     effective: Effective = float
     labels: Labels | None = None
+    size: Callable[[int], int] | None = None  # size(client): how many samples it has
 
 
 NO_DATA = ClientFacts()

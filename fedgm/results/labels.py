@@ -17,10 +17,15 @@ NAMES = {
     "qhadam": "QHAdam",
     "nsgdm": "NSGD-M", "gpa": "GPA", "schedule_free": "Schedule-Free", "ema_nesterov": "EMA-Nesterov",
     "fedacg": "FedACG", "fedexp": "FedExP", "fedexp_gm": "FedExP x FedGM", "snoo": "SNOO",
+    "fetchsgd": "FetchSGD", "true_topk": "True top-k", "amplified": "Amplified FedAvg",
+    "delayed_nesterov": "Delayed Nesterov", "momentum_approximation": "Momentum approximation",
 }  # fmt: skip
 # Always said of the server rule, where it has them: what the paper's figures differ in.
 RATES = ("algorithm.eta", "algorithm.beta", "algorithm.nu")
-PLAIN = {"schedule.name": "constant", "participation.name": "ideal", "client.name": "plain"}
+PLAIN = {
+    "schedule.name": "constant", "participation.name": "ideal", "client.name": "plain", "sending.name": "all",
+    "privacy.name": "none", "work.name": "constant",
+}  # fmt: skip
 METHOD = ("algorithm.", "schedule.")
 WORD, WHOLE = 60, 400  # characters of a value, and of a label
 QUIET = ("_target_", "version", "channels_last")

@@ -21,7 +21,7 @@ from fedgm.models.layout import fit_layout
 from fedgm.running.parts import build_parts, load_clients
 from fedgm.running.trainer import build_module
 from fedgm.seals import require_as_written
-from fedgm.server.rule import SeesNorms
+from fedgm.server.rule import SeesAges, SeesNorms
 from fedgm.theory import (
     Estimate,
     Problem,
@@ -54,6 +54,11 @@ def covered_setting(config: RunConfig) -> tuple[Setting, bool]:
     parts = build_parts(config)
     if isinstance(parts.engine.rule, SeesNorms):
         raise RefusedError("the theorems cover FedGM, whose eta no update changes. Try algorithm=fedgm")
+    if isinstance(parts.engine.rule, SeesAges):
+        raise RefusedError("the theorems cover FedGM, whose beta no client changes. Try algorithm=fedgm")
+    for group, plain in (("sending", "all"), ("privacy", "none"), ("work", "constant")):
+        if (name := getattr(config, group)["name"]) != plain:
+            raise RefusedError(f"no theorem covers {group}={name}. Try {group}={plain}")
     stages = theory_stages(parts.engine.plan)
     rule, local, name = parts.client, config.local, str(config.client["name"])
     plain, optimizer = type(rule) is Plain, local.optimizers[local.optimizer]

@@ -13,6 +13,7 @@ from fedgm.results import rows
 from fedgm.results.summary import Status, covered
 from fedgm.running.parts import Parts
 from fedgm.seals import SUMMARY, checksums, write_json
+from fedgm.server.plan import Decided, Plan
 from fedgm.tasks.metric import scoreboard
 
 PACKAGES = ("fedgm", "torch", "pytorch-lightning", "hydra-core", "wandb", "numpy")
@@ -37,12 +38,21 @@ def facts_of(config: RunConfig, parts: Parts, folder: Path, mark: str) -> dict[s
         "origin": origin(config.best, config.winners, config.algorithm, config.participation),
         "stages": [{"rounds": stage.rounds, **stage.hyper} for stage in plan.stages],
         "last": plan.at(config.rounds)[1],
+        **({"decided": "during the run"} if isinstance(plan, Decided) else {}),
         "gain": rule.gain(plan.at(1)[1]),
         "hash": mark,
         "folder": str(folder.relative_to(config.output_dir)),
         "versions": versions(),
         "commit": commit(),
     }
+
+
+def of_plan(plan: Plan) -> dict[str, Any]:
+    """Stages that were decided during the run, as they are by now."""
+    if not isinstance(plan, Decided):
+        return {}
+    stages = [{"rounds": stage.rounds, **stage.hyper} for stage in plan.stages]
+    return {"stages": stages, "last": plan.stages[-1].hyper}
 
 
 def of_data(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,20 +8,41 @@ from fedgm.client.rules import ClientRule
 from fedgm.config import RunConfig
 from fedgm.config.parts import build
 from fedgm.errors import ClashError, RefusedError, require, require_fits
-from fedgm.federated.fitting import every_hyper, is_whole, require_deltas, require_mean, steps_plainly
+from fedgm.federated.fitting import (
+    every_hyper,
+    is_whole,
+    require_deltas,
+    require_guarantee,
+    require_mean,
+    require_sending,
+    steps_plainly,
+)
 from fedgm.participation import Participation
 from fedgm.server import GeneralMomentum, ServerRule
 from fedgm.server.engine import Engine
+from fedgm.server.plan import Decided
 from fedgm.server.rule import Averages, SeesNorms
+from fedgm.server.sketched import FetchSGD
 from fedgm.upload import UploadRule
+from fedgm.upload.message import Plain as WholeDelta
+from fedgm.upload.message import Sketch
+from fedgm.upload.privacy import Privacy
+from fedgm.upload.sending import Optimal, SendRule
 
 
 def require_fitting(
-    config: RunConfig, engine: Engine, scheme: Participation, client: ClientRule, upload: UploadRule
+    config: RunConfig,
+    engine: Engine,
+    scheme: Participation,
+    client: ClientRule,
+    upload: UploadRule,
+    sending: SendRule | None = None,
+    privacy: Privacy | None = None,
 ) -> None:
     """Refuse them; the parts say what they need."""
-    _require_point(config, engine.rule)
-    _require_norms(config, engine.rule, client)
+    rule = engine.rule
+    _require_point(config, rule)
+    _require_norms(config, rule, client)
     _require_server(config, engine, client)
     require_deltas("participation", config.participation["name"], scheme, client)
     _require_local(config, client)
@@ -29,6 +50,11 @@ def require_fitting(
     require_mean("clients.weights", config.clients.weights, config.participation.get("normalize"), client)
     allowed = f"client={config.client['name']} needs whole updates, which no upload rule shortens"
     require_fits(is_whole(upload, client), "upload", config.upload["name"], allowed, "upload=plain")
+    _require_sketch(config, rule, upload)
+    require_sending(sending, client, upload)
+    _require_unbiased(config, rule, sending)
+    require_guarantee(privacy, client, upload, scheme, config.clients.weights)
+    _require_private(config, engine, sending, privacy)
 
 
 def _require_point(config: RunConfig, rule: ServerRule) -> None:
@@ -45,6 +71,56 @@ def _require_norms(config: RunConfig, rule: ServerRule, client: ClientRule) -> N
     )
     ok = not (client.needs_plain_upload and isinstance(rule, SeesNorms))
     require(ok, "client", config.client["name"], allowed, "client=plain")
+
+
+def _require_sketch(config: RunConfig, rule: ServerRule, upload: UploadRule) -> None:
+    """A sketch is made and read by FetchSGD alone, and is a compression already."""
+    fetch, sketch = isinstance(rule, FetchSGD), isinstance(upload, Sketch)
+    reason = "only algorithm=fetchsgd steps with a sketch"
+    require_fits(fetch or not sketch, "upload", config.upload["name"], reason, "upload=plain")
+    reason = "algorithm=fetchsgd compresses by its sketch; two compressions are not defined"
+    whole = sketch or isinstance(upload, WholeDelta)
+    require_fits(whole or not fetch, "upload", config.upload["name"], reason, "upload=sketch")
+    if isinstance(rule, FetchSGD) and isinstance(upload, Sketch):
+        same = (upload.rows, upload.columns) == (rule.rows, rule.columns)
+        reason = f"the algorithm's sketch has {rule.rows} rows of {rule.columns}"
+        hint = f"upload.rows={rule.rows} upload.columns={rule.columns}"
+        require_fits(same, "upload.columns", upload.columns, reason, hint)
+
+
+def _require_unbiased(config: RunConfig, rule: ServerRule, sending: SendRule | None) -> None:
+    """What compares D with the norms of all clients needs a D of all clients."""
+    ok = sending is None or not isinstance(rule, SeesNorms)
+    reason = "this algorithm compares D with the norms of all clients, of which only some send"
+    require_fits(ok, "sending", config.sending["name"], reason, "sending=all")
+    most = config.clients.per_round
+    ok = not isinstance(sending, Optimal) or sending.m <= most
+    allowed = f"at most clients.per_round={most}, of which it chooses"
+    require(ok, "sending.m", config.sending.get("m"), allowed, f"sending.m={min(2, most)}")
+
+
+def _require_private(
+    config: RunConfig, engine: Engine, sending: SendRule | None, privacy: Privacy | None
+) -> None:
+    """Whatever else looks at the updates or the data would need a budget of its own."""
+    if privacy is None:
+        return
+    name, hint = config.privacy["name"], "privacy=none"
+    reason = "this algorithm sees the norms of updates without noise"
+    require_fits(
+        not isinstance(engine.rule, SeesNorms), "privacy", name, reason, f"algorithm=fedgm, or {hint}"
+    )
+    reason = "sending= chooses by the norms of updates without noise"
+    require_fits(sending is None, "privacy", name, reason, f"sending=all, or {hint}")
+    watches = isinstance(engine.plan, Decided) and config.schedule.get("watch") != "test/loss"
+    reason = "the schedule decides by losses on the clients' data, without noise"
+    require_fits(not watches, "privacy", name, reason, f"schedule.watch=test/loss, or {hint}")
+    reason = "epsilon is counted for exactly m updates in every round"
+    ok = config.clients.nonfinite == "stop"
+    require_fits(ok, "clients.nonfinite", config.clients.nonfinite, reason, "clients.nonfinite=stop")
+    ok = config.participation.get("staleness", "none") == "none"
+    reason = "weights by age would change an update after it was clipped"
+    require_fits(ok, "participation.staleness", config.participation.get("staleness"), reason, hint)
 
 
 def _require_server(config: RunConfig, engine: Engine, client: ClientRule) -> None:

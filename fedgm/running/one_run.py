@@ -282,6 +282,7 @@ class OneRun:
         clients = sum(row["cohort/clients"] or 0 for row in stored)
         steps = sum(row["cohort/steps"] or 0 for row in stored) / clients if clients else 0.0
         more: dict[str, Any] = {"initial": initial, "reason": reason, "local_steps": steps}
+        self.static |= facts.of_plan(self.parts.engine.plan)
         board = self.parts.board
         drawn = {**self.static, **rows.summarise(stored, board), **more, "status": status}
         title = f"{drawn['name']}: {drawn['algorithm']}, {drawn['schedule']} schedule"

@@ -22,15 +22,20 @@ from fedgm.config.parts import build, check_part, target_of
 from fedgm.data.clients import ClientData, Source, local_steps
 from fedgm.data.federation import partition_of
 from fedgm.errors import ClashError, require, require_fits
+from fedgm.federated.fitting import require_even
 from fedgm.models.size import parameters
 from fedgm.participation import ClientFacts, Participation
 from fedgm.participation.local_work import effective_steps
 from fedgm.running.fitting import built_optimizer, require_fitting
 from fedgm.schedule import Schedule
 from fedgm.schedule.every_round import require_its_schedule
+from fedgm.schedule.work import Local, Work, WorkSchedule
 from fedgm.server import GeneralMomentum, ServerRule
 from fedgm.server.engine import Engine
+from fedgm.server.plan import Decided
 from fedgm.upload import UploadRule
+from fedgm.upload.privacy import Open, Privacy
+from fedgm.upload.sending import Everyone, SendRule
 
 if TYPE_CHECKING:  # they import Lightning
     from fedgm.federated.cohort import CohortTrainer
@@ -50,6 +55,9 @@ class Parts:
     participation: Participation
     client: ClientRule
     upload: UploadRule
+    sending: SendRule | None  # None: all send
+    privacy: Privacy | None  # None: nothing is clipped or noised
+    work: Sequence[tuple[int, Work]]  # the last round of each stage and its local work; empty: local.*
     task: "type[TaskModule]"
     board: "Scoreboard"
     source: Callable[[], Source]  # its first call loads the data
@@ -82,14 +90,16 @@ def build_parts(config: RunConfig, folder: Path | None = None, typed: Sequence[s
     participation = build(config.participation, "participation", clients.facts, kind=Participation)
     client: ClientRule = build(config.client, "client", kind=ClientRule)
     upload: UploadRule = build(config.upload, "upload", kind=UploadRule)
-    require_fitting(config, engine, participation, client, upload)
+    sending, privacy = build_sending(config), build_privacy(config)
+    require_fitting(config, engine, participation, client, upload, sending, privacy)
+    work = build_work(config, engine, participation)
     check_part(config.data.source, "data.source")
     check_part(partition_of(vars(config.data)), "data.partition", given=GIVEN_TO_A_SPLIT)
     _require_room(config, participation.history + client.lookback)
     task, board = task_class(config), scoreboard_of(config)
     _require_task(config, task)
     return Parts(
-        engine, participation, client, upload, task, board,
+        engine, participation, client, upload, sending, privacy, work, task, board,
         partial(build, config.data.source, "data.source", kind=Source),
         _callbacks(config), _loggers(config, folder), clients,
     )  # fmt: skip
@@ -104,6 +114,33 @@ def build_engine(config: RunConfig, typed: Sequence[str] = ()) -> Engine:
     return Engine(rule, schedule.plan(config.rounds, rule))
 
 
+def build_sending(config: RunConfig) -> SendRule | None:
+    """Who of a cohort sends; None where all do, which needs no second look."""
+    rule: SendRule = build(config.sending, "sending", kind=SendRule)
+    return None if isinstance(rule, Everyone) else rule
+
+
+def build_privacy(config: RunConfig) -> Privacy | None:
+    """What clips and adds noise; None where nothing does."""
+    privacy: Privacy = build(config.privacy, "privacy", kind=Privacy)
+    return None if isinstance(privacy, Open) else privacy
+
+
+def build_work(config: RunConfig, engine: Engine, scheme: Participation) -> list[tuple[int, Work]]:
+    """Local work by stage; empty where it is that of local.* in all rounds."""
+    schedule: WorkSchedule = build(config.work, "work", kind=WorkSchedule)
+    if not schedule.changes:
+        return []
+    reason = "the stages of this schedule are decided during the run"
+    known = not isinstance(engine.plan, Decided)
+    require_fits(known, "work", config.work["name"], reason, "schedule=constant, or work=constant")
+    local = config.local
+    given = Local(local.epochs, local.lr, local.batch_size, local.unit)
+    stages = schedule.stages(config.rounds, engine.plan, given)
+    require_even(stages, scheme)
+    return stages
+
+
 @dataclass
 class Clients:
     """What schemes and samplers ask about clients, answered once the data are there."""
@@ -113,12 +150,17 @@ class Clients:
     facts: ClientFacts = field(init=False)
 
     def __post_init__(self) -> None:
-        self.facts = ClientFacts(self.steps, self.effective, self.labels)
+        self.facts = ClientFacts(self.steps, self.effective, self.labels, self.size)
 
     def steps(self, client: int, epochs: int) -> int:
         """K of a client that trains for ``epochs``."""
         assert self.data is not None, "asked about clients before the data were loaded"
         return local_steps(self.data, client, epochs, self.config.local.unit)
+
+    def size(self, client: int) -> int:
+        """How many samples a client has."""
+        assert self.data is not None, "asked about clients before the data were loaded"
+        return self.data.size(client)
 
     def effective(self, steps: int) -> float:
         """FedNova's |a|_1 of ``steps`` local steps."""

@@ -26,6 +26,8 @@ def headline(console: Screen, summary: dict[str, Any], parameters: int, workers:
     table.add_row("model", f"{s['model']}, {parameters:,} parameters, on {s['data']}")
     for key, values in momentum(s["stages"], s.get("last")).items():
         table.add_row(key, values)
+    if s.get("decided"):
+        table.add_row("stages", f"decided {s['decided']}")
     if isfinite(s["gain"]):  # an adaptive rule has none
         table.add_row("gain", f"{s['gain']:.4g} (what the first update is multiplied by)")
     table.add_row("workers", str(workers))
@@ -52,6 +54,7 @@ def caption(summary: dict[str, Any]) -> str:
     """What a picture must say: profile, rounds, seed, local steps."""
     s = summary
     values = ", ".join(f"{key} {value}" for key, value in momentum(s["stages"], s.get("last")).items())
+    values += f", stages decided {s['decided']}" if s.get("decided") else ""
     values += f" ({s['origin']})" if s.get("origin") else ""
     return (
         f"profile {s['profile']}: {s['model']} on {s['data']}, {s['rounds_done']} of {s['rounds']} rounds, "

@@ -154,12 +154,13 @@ def put_loop(
         loss_limit=config.eval.loss_limit or math.inf,
         eval_point=config.eval.point,
         keep=config.local.state == "keep",
+        work=parts.work,
     )
     if isinstance(data, Federation) and isinstance(module, TaskModule):
         fit_layout(module.net, data, config.trainer.accelerator)
         data = fit_batches(module.net, data, config.model.get("norm"), config.data.min_samples)
         parts.clients.data = data
-    client = ClientParts(parts.client, parts.upload, store)
+    client = ClientParts(parts.client, parts.upload, store, parts.sending, parts.privacy)
     cohorts = parts.cohorts or CohortTrainer
     loop = FederatedLoop(trainer, data, parts.participation, settings, client, cohorts=cohorts)
     trainer.fit_loop = loop

@@ -12,7 +12,7 @@ The loop, a deployment and a notebook call it alike.
 (0.8, 1)
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import nan
 from typing import Any, NamedTuple
@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from fedgm.server.momentum import Momentum, momentum_constant
-from fedgm.server.plan import Plan
-from fedgm.server.rule import Averages, Hyper, Logs, SeesNorms, ServerRule, State
+from fedgm.server.plan import Decided, Plan
+from fedgm.server.rule import Averages, Hyper, Logs, SeesAges, SeesNorms, ServerRule, State
 
 Columns = dict[str, float | int | None]
 TRIPLE = set(Momentum._fields)
@@ -31,6 +31,7 @@ class RoundFacts(NamedTuple):
     """What a rule may see of a round besides the mean update D."""
 
     squared: float = nan  # the mean of |D_i|^2 over the cohort
+    ages: Callable[[], Mapping[int, float]] | None = None  # by age in rounds: how much D has of such updates
 
 
 NOTHING_MORE = RoundFacts()
@@ -48,6 +49,7 @@ class Engine:
         self.row: Columns = {}
         # Asked once: isinstance of a protocol is slow.
         self._sees_norms = self.rule if isinstance(self.rule, SeesNorms) else None
+        self._sees_ages = self.rule if isinstance(self.rule, SeesAges) else None
         self._logs = self.rule if isinstance(self.rule, Logs) else None
         self.averages = self.rule if isinstance(self.rule, Averages) else None
 
@@ -57,6 +59,8 @@ class Engine:
         state = {k: v.to(x.device) for k, v in self.state.items()} or self.rule.init(x)
         if self._sees_norms is not None:
             hyper = self._sees_norms.adapted(hyper, delta, facts.squared)
+        if self._sees_ages is not None and facts.ages is not None:
+            state = self._sees_ages.aged(state, facts.ages())
         x_next, self.state = self.rule.step(x, state, delta, hyper)
         self.row = self._columns(stage, hyper)
         return x_next
@@ -83,10 +87,18 @@ class Engine:
             row |= {f"server/{name}": value for name, value in self._logs.log(self.state, hyper).items()}
         return row
 
+    def observe(self, row: Mapping[str, float | int | None]) -> None:
+        """A round's row, for a plan that is decided during the run."""
+        if isinstance(self.plan, Decided):
+            self.plan.observe(row)
+
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps: d, and whatever else the rule remembers."""
-        return {"state": dict(self.state)}
+        """What a checkpoint keeps: d, whatever else the rule remembers, and what a plan has decided."""
+        decided = {"plan": self.plan.state_dict()} if isinstance(self.plan, Decided) else {}
+        return {"state": dict(self.state), **decided}
 
     def load_state_dict(self, content: Mapping[str, Any]) -> None:
         """Continue with the momentum of a checkpoint."""
         self.state = dict(content["state"])
+        if isinstance(self.plan, Decided):
+            self.plan.load_state_dict(content["plan"])

@@ -1,8 +1,10 @@
 """The plan of a run: stages of constant (eta, beta, nu), and which of them a round belongs to."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fedgm.server.rule import Hyper
 
@@ -45,3 +47,31 @@ class Plan:
     def after(self, t: int) -> Hyper:
         """Hyperparameters of the step that follows round ``t``; after the last, those of the last."""
         return self.at(min(t + 1, self.ends[-1]))[1]
+
+
+@dataclass(frozen=True)
+class Decided(Plan, ABC):
+    """A plan whose later stages are decided during the run: the stages are those that are known by now.
+
+    The last of them is taken to last until the end, which is what happens unless a round changes it.
+    """
+
+    @abstractmethod
+    def observe(self, row: Mapping[str, float | int | None]) -> None:
+        """After a round: end the stage, or let it go on."""
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+
+    @abstractmethod
+    def load_state_dict(self, content: Mapping[str, Any]) -> None:
+        """Continue with it."""
+
+    def next_stage(self, t: int, hyper: Hyper) -> None:
+        """From round t + 1 on ``hyper`` holds; after the last round nothing changes."""
+        rounds = self.ends[-1]
+        if t < rounds:
+            *before, last = self.stages
+            kept = Stage(last.rounds - (rounds - t), last.hyper)
+            object.__setattr__(self, "stages", (*before, kept, Stage(rounds - t, hyper)))

@@ -1,5 +1,6 @@
 """What every server rule offers: state in, state out, nothing hidden."""
 
+from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 from torch import Tensor
@@ -42,6 +43,15 @@ class SeesNorms(Protocol):
 
     def adapted(self, hyper: Hyper, delta: Tensor, squared: float) -> Hyper:
         """``hyper`` for a round with mean update ``delta`` and mean of |D_i|^2 ``squared``."""
+        ...
+
+
+@runtime_checkable
+class SeesAges(Protocol):
+    """A rule that must know how old the models are that the clients started from."""
+
+    def aged(self, state: State, ages: Mapping[int, float]) -> State:
+        """``state`` for a round whose D has the part ``ages[tau]`` of updates that are tau rounds old."""
         ...
 
 

@@ -21,8 +21,10 @@ from fedgm.results.rows import Row
 from fedgm.results.run import Key, Run, Status
 from fedgm.results.summary import WELL
 from fedgm.schedule.plan import Plan
+from fedgm.server.plan import Decided
 from fedgm.study.figure_runs import PlannedFigure
 
+CONSTANT = {"name": "constant", "_target_": "fedgm.schedule.work.Constant"}
 MAY_DIFFER = ("rounds", "name")
 FOLLOWS = "server/W2"  # a column that depends on the number of rounds: a part does not have it
 LABEL = re.compile(r"[\w.-]+")  # a name from a stored run must not act as an interpolation
@@ -72,7 +74,11 @@ def _begins_as(cfg: DictConfig, other: DictConfig) -> bool:
     short, long = (cast(dict[str, Any], OmegaConf.to_container(each, resolve=True)) for each in (cfg, other))
     if any(short[key] != long[key] for key in short if key not in MAY_DIFFER):
         return False
+    if short.get("work", CONSTANT) != CONSTANT:
+        return False  # stages of local work may follow from the number of rounds
     a, b = _plan(cfg), _plan(other)
+    if isinstance(a, Decided):
+        return False  # its stages are decided during the run: nothing is guessed
     return all(a.at(t) == b.at(t) and a.after(t) == b.after(t) for t in range(1, int(cfg.rounds) + 1))
 
 
@@ -117,5 +123,6 @@ def _clients(cfg: DictConfig, rows: Sequence[Row]) -> float:
     """How many clients took part; 0 where the rows between two evaluations would be needed."""
     if cfg.eval.every == 1:
         return sum(row.get("cohort/clients") or 0 for row in rows)
-    taking_part = cfg.participation.name, cfg.participation.sampler.name, cfg.clients.nonfinite
+    sampler = OmegaConf.select(cfg, "participation.sampler.name")
+    taking_part = cfg.participation.name, sampler, cfg.clients.nonfinite
     return int(cfg.clients.per_round) * int(cfg.rounds) if taking_part == ("ideal", "uniform", "stop") else 0

@@ -14,6 +14,7 @@ from fedgm.errors import RefusedError, require
 from fedgm.participation import ClientTask, Participation
 from fedgm.participation.task import Steps
 from fedgm.schedule import Plan
+from fedgm.server.plan import Decided
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,11 @@ def symbols(setting: Setting) -> Symbols:
 
 def theory_stages(plan: Plan) -> tuple[TheoryStage, ...]:
     """The stages of a run's plan; the theorems cover no server rule but FedGM."""
+    if isinstance(plan, Decided):
+        raise RefusedError(
+            "the theorems cover stages that are known before the first round; those of this schedule are "
+            "decided during the run. Try schedule=constant, multistage or stages"
+        )
     if plan.at(plan.ends[-1])[1] != plan.stages[-1].hyper:
         raise RefusedError(
             "the theorems cover stages of constant eta, beta and nu; this schedule changes them every round. "

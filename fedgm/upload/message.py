@@ -49,6 +49,23 @@ class Plain:
         return Sent(delta, delta.numel() * delta.element_size(), {})
 
 
+@dataclass(frozen=True)
+class Sketch:
+    """``upload=sketch``: rows x columns numbers of 32 bits, for ``algorithm=fetchsgd``.
+
+    A sketch is linear, so the server makes that of the mean itself: the delta passes through unchanged.
+    """
+
+    rows: int
+    columns: int
+    keeps = draws = False
+    passes_on = True
+
+    def send(self, delta: Tensor, kept: State, rng: np.random.Generator) -> Sent:
+        """The bytes of a sketch."""
+        return Sent(delta, 4 * self.rows * self.columns, {})
+
+
 Compressor = Callable[[Tensor], tuple[Tensor, int]]  # what the server receives, and how many bytes it took
 
 

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "systems.md").read_text()
-GROUPS = ["algorithm", "client", "participation", "upload", "schedule"]
+GROUPS = ["algorithm", "client", "participation", "upload", "sending", "privacy", "schedule", "work"]
 
 
 def section(group):
