@@ -71,10 +71,10 @@ def packed_size(count: int, width: int) -> int:
 
 
 def to_bits(values: Tensor, width: int) -> bytes:
-    """Whole numbers from 0 on as ``width`` bits each, without gaps.
+    """Whole numbers from 0 on as ``width`` bits each, the lowest bit first, without gaps.
 
-    >>> to_bits(torch.tensor([1, 2, 3]), width=2).hex()
-    'b4'
+    >>> to_bits(torch.tensor([1, 2, 3]), width=2).hex()  # 10 01 11 and two bits that are left over
+    '9c'
     """
     numbers: NDArray[Any] = values.cpu().numpy().astype(np.int64)
     bits = (numbers[:, None] >> np.arange(width)) & 1
