@@ -47,7 +47,11 @@ def import_everything() -> None:
     Plugins.instance()  # Hydra imports all plugins that are installed
     for module in walk_packages(fedgm.__path__, "fedgm."):
         if not module.name.endswith("__main__"):
-            import_module(module.name)
+            try:
+                import_module(module.name)
+            except ModuleNotFoundError as error:
+                if error.name != "flwr":  # an extra with a venv of its own
+                    raise
 
 
 def become(request: dict) -> None:
