@@ -25,3 +25,8 @@ def rate(amount: float, seconds: float) -> float | None:
 def wall() -> float:
     """Seconds since 1970, by a clock that anyone may set back."""
     return time.time()
+
+
+def steady() -> float:
+    """Seconds since some moment, by a clock that nobody sets back: for deadlines."""
+    return time.monotonic()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedgm.clock import steady
 from fedgm.errors import FedGMError, RefusedError
 
 HOST = "127.0.0.1"
@@ -143,13 +144,13 @@ class Loopback:
             raise FedGMError(f"{' '.join(words[:3])} failed. See {self.log(name)}")
 
     def _wait_for(self, name: str, port: int) -> None:
-        deadline = time.monotonic() + STARTING
+        deadline = steady() + STARTING
         while True:
             self._ask({"ask": True})
             try:
                 socket.create_connection((HOST, port), timeout=1).close()
             except OSError:
-                if self.codes.get(name) is not None or time.monotonic() > deadline:
+                if self.codes.get(name) is not None or steady() > deadline:
                     raise FedGMError(f"the {name} does not start. See {self.log(name)}") from None
                 time.sleep(0.1)
             else:

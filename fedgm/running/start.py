@@ -60,7 +60,7 @@ def require_working(cfg: DictConfig, overrides: Sequence[str]) -> None:
 
 def _require_backend() -> None:
     """Refuse a backend that matplotlib does not have, before training: with it, Lightning's import fails."""
-    if name := os.environ.get("MPLBACKEND"):
+    if (name := os.environ.get("MPLBACKEND", "agg")).lower() != "agg":  # ours, which is always there
         try:
             import matplotlib
         except ValueError as error:
