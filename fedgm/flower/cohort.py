@@ -10,6 +10,7 @@ from typing import Any
 
 from fedgm.client.rules import FedProx, LastUpdates, Plain, Scaffold
 from fedgm.client.weights import History, Snapshot, is_finite, stays_finite
+from fedgm.clock import steady
 from fedgm.errors import FedGMError, require_fits
 from fedgm.federated.cohort import ClientUpdate, CohortTrainer
 from fedgm.federated.events import ClientEnd, fire
@@ -105,12 +106,12 @@ class RemoteCohort(CohortTrainer):
 
     def _exchange(self, tasks: list[ClientTask], t: int, history: History) -> Arrived:
         """Order all of it, and wait until everybody has answered or counts as missing."""
-        arrived, started = Arrived(), time.monotonic()
+        arrived, started = Arrived(), steady()
         waiting = {task.client: started for task in tasks}  # since when the node has not been there
         tasks_of, tries = {task.client: task for task in tasks}, dict.fromkeys(waiting, 0)
         open_: dict[str, int] = {}
         while waiting or open_:
-            now, online = time.monotonic(), self.directory.online()
+            now, online = steady(), self.directory.online()
             for client in list(waiting):
                 if client in online:
                     del waiting[client]

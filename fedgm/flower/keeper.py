@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from fedgm.clock import steady
+
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 PATIENCE = 5.0  # seconds between asking a process to end and ending it
 
@@ -62,12 +64,12 @@ def _die_with_the_keeper() -> None:
 def end_all(started: "list[subprocess.Popen[bytes]]") -> None:
     """Ask every process below this one to end, then end it; without /proc those that it has started."""
     for signum in (signal.SIGTERM, signal.SIGKILL):
-        deadline = time.monotonic() + PATIENCE
+        deadline = steady() + PATIENCE
         while below := descendants() or [each.pid for each in started if each.poll() is None]:
             for pid in below:
                 _send(pid, signum)
             _collect()
-            if signum == signal.SIGTERM and time.monotonic() > deadline:
+            if signum == signal.SIGTERM and steady() > deadline:
                 break
             time.sleep(0.05)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fedgm.client.weights import History
+from fedgm.clock import steady
 from fedgm.errors import FedGMError, require_fits
 from fedgm.files import make_folder, write_atomically
 from fedgm.flower.cohort import Arrived, RemoteCohort
@@ -54,16 +55,16 @@ class LiveCohort(RemoteCohort):
         if not self._begun:
             self._resume(t, history)
             self._begun = True
-        counts, heard = Counter[str](), time.monotonic()
+        counts, heard = Counter[str](), steady()
         self._discard_stale(t, counts)
         while True:
             self._send(t, history)
             if self._collect(t, history, counts):
-                heard = time.monotonic()
+                heard = steady()
             numbers = [n for n, came in self.stored.items() if came.round <= t][: self.scheme.per_round]
             if len(numbers) == self.scheme.per_round:
                 break
-            self._require_hope(t, time.monotonic() - heard)
+            self._require_hope(t, steady() - heard)
             time.sleep(self.terms.poll)
         came = [self.stored.pop(number) for number in numbers]
         self.arrived = Arrived({each.client: each for each in came})
@@ -90,11 +91,11 @@ class LiveCohort(RemoteCohort):
             task = ClientTask(client, 0, self.scheme.work(client, t), 1.0, began=t)
             order = self.order(task, t, history, before=self.last.get(client, 0) + 1)
             message = self.post.push(node, "train", order, self.terms.timeout)
-            self.working[message] = Working(client, t, time.monotonic())
+            self.working[message] = Working(client, t, steady())
 
     def _collect(self, t: int, history: History, counts: Counter[str]) -> bool:
         """Store what has come; whether something did."""
-        now = time.monotonic()
+        now = steady()
         for message in [m for m, work in self.working.items() if now - work.since > self.terms.timeout]:
             self._fail(self.working.pop(message), f"no answer after {self.terms.timeout:g} s", counts)
         answers = self.post.pull(list(self.working)) if self.working else []

@@ -4,12 +4,12 @@
 """
 
 import re
-import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
+from fedgm.clock import steady
 from fedgm.errors import FedGMError
 
 Kind = Literal["train", "query"]
@@ -67,7 +67,7 @@ class Directory:
 
     def online(self) -> dict[int, int]:
         """Client -> node of those that are there; new nodes are asked, and count once they have answered."""
-        now = time.monotonic()
+        now = steady()
         if now - self._looked < self.terms.poll:
             return self._online
         self._looked, nodes = now, self.post.nodes()

@@ -12,6 +12,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricReco
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg
 
+from fedgm.clock import steady
 from fedgm.errors import FedGMError
 from fedgm.flower.named import NamedServer, Reply
 from fedgm.participation import Uniform
@@ -110,13 +111,13 @@ class Strategy(FedAvg):
 
     def _nodes(self, grid: Grid) -> list[int]:
         """Nodes that are online, by name and key: a node's id is another one after each registration."""
-        deadline = time.monotonic() + self.wait
+        deadline = steady() + self.wait
         while True:
             found = sorted(grid.get_nodes(), key=lambda node: (node.name, node.public_key, node.node_id))
             least = max(self.per_round or 1, self.min_available_nodes)
             if len(found) >= least:
                 self._names = {node.node_id: f"{node.name} {node.node_id}".strip() for node in found}
                 return [int(node.node_id) for node in found]
-            if time.monotonic() > deadline:
+            if steady() > deadline:
                 raise FedGMError(f"{len(found)} nodes are online after {self.wait:g} s, {least} are needed")
             time.sleep(0.5)
