@@ -26,7 +26,7 @@ BAD = {
     "seed=-1": ("seed=-1: ", "at least 0", "Try seed=0"),
     "local.unit=weeks": ("local.unit=weeks: ", "epochs or steps", "Try local.unit=epochs"),
     "local.lr=0": ("local.lr=0.0: ", "a positive number", "Try local.lr=0.01"),
-    "local.optimizer=lion": ("local.optimizer=lion: ", "sgd or qhm or muon or adamw", "Try local.optimizer=sgd"),
+    "local.optimizer=lion": ("local.optimizer=lion: ", "qhm or muon or adamw", "Try local.optimizer=sgd"),
     "local.optimizers.sgd._target_=torch.optim.Lion": (
         "local.optimizers.sgd._target_=torch.optim.Lion: ", "importable", "Try the full dotted path",
     ),
