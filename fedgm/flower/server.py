@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from omegaconf import OmegaConf
+
 from fedgm.config import compose
 from fedgm.config.identity import identity
+from fedgm.errors import require_fits
 from fedgm.flower.cohort import RemoteCohort
 from fedgm.flower.live import LiveCohort
 from fedgm.flower.post import Post, Terms
@@ -15,6 +18,9 @@ from fedgm.running.start import execute
 from fedgm.screen import Screen
 from fedgm.seals import name_of
 
+# Of these groups deployments have the plain choice alone, and samplers that do not look at the model.
+PLAIN = {"sending": "all", "privacy": "none", "work": "constant"}
+CHOOSING = "fedgm.participation.choosing."
 LIVE = "fedgm.participation.live.live"  # the scheme of a real clock
 
 
@@ -22,6 +28,11 @@ def serve(post: Post, words: Sequence[str], terms: Terms, console: Screen | None
     """Do what ``python run.py WORDS`` does with clients that ``post`` reaches; the same words continue."""
     words = [*words, "trainer.workers=1"]  # the server itself trains nobody
     cfg = compose(words)
+    for group, name in PLAIN.items():
+        require_fits(cfg[group].name == name, group, cfg[group].name, "not in deployments", f"{group}={name}")
+    sampler = OmegaConf.select(cfg, "participation.sampler") or {}
+    ok, key = not str(sampler.get("_target_")).startswith(CHOOSING), "participation/sampler"
+    require_fits(ok, key, sampler.get("name"), "not in deployments: it measures clients", f"{key}=uniform")
     mark, keep = identity(cfg), cfg.checkpoint
     cohorts: Any = RemoteCohort
     if cfg.participation["_target_"] == LIVE:

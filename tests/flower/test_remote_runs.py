@@ -174,3 +174,13 @@ def test_updates_measured_from_the_newest_model_cannot_be_compressed(tmp_path):
     words = ["participation=autonomous_current", "upload=topk"]
     with pytest.raises(RefusedError, match=r"participation.anchor=current"):
         served(memory(tmp_path, *words), tmp_path, *words)
+
+
+@pytest.mark.parametrize(
+    ("word", "key"),
+    [("sending=optimal", "sending"), ("work=post_local", "work"), ("client=fedcm", "client"),
+     ("participation/sampler=power_of_choice", "participation/sampler")],
+)  # fmt: skip
+def test_what_deployments_do_not_have_is_refused(word, key, tmp_path):
+    with pytest.raises(RefusedError, match=f"^{key}="):
+        served(memory(tmp_path), tmp_path, word)
