@@ -121,9 +121,7 @@ class Central:
             require(self._sigma_b > self.noise / 2, "privacy.bit_noise", self._sigma_b, allowed, hint)
         is_installed = find_spec("dp_accounting") is not None
         reason = "epsilon is counted by the package dp-accounting, which is not installed"
-        require_fits(
-            is_installed, "privacy", "central", reason, "pip install 'fedgm[privacy]', or privacy=none"
-        )
+        require_fits(is_installed, "privacy", "central", reason, "pip install 'fedgm[privacy]'")
         self._clip = self.clip
 
     @property
