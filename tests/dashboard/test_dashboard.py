@@ -1,6 +1,7 @@
 """The dashboard's page as text: what it holds, that it is whole, and that names stay names."""
 
 import json
+import re
 from base64 import b64decode
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from fedgm import commands as cli
 from fedgm.dashboard import columns, payload, render
 from fedgm.dashboard.collect import Collector
+from fedgm.figures import style
 from fedgm.results import archive, rows
 from fedgm.results.find import below
 from tests.dashboard.dashboard_runs import STAGES, write_grid, write_run
@@ -215,3 +217,11 @@ def test_too_much_is_thinned_and_said(tmp_path, monkeypatch):
     assert (rounds[0], rounds[-1]) == (0, 400)
     assert "update/norm" not in run["columns"]
     assert ["evenly spaced" in values["notes"][0], "too many" in values["notes"][1]] == [True, True]
+
+
+def test_the_papers_three_have_the_colours_of_the_figures():
+    page = Path(render.__file__).parent / "page"
+    palette = dict(re.findall(r"--c(\d): (#\w+)", (page / "page.css").read_text().split("@media")[0]))
+    (stated,) = re.findall(r"HUE = {(.*?)}", (page / "colours.js").read_text())
+    drawn = {name: palette[hue] for name, hue in re.findall(r"(\w+): (\d)", stated)}
+    assert drawn == style.colours(["fedavg", "fedavgm", "fedgm"])

@@ -2,6 +2,7 @@
 
 const COLOURS = 8;
 const PAPER = ['fedavg', 'fedavgm', 'fedgm'];
+const HUE = {fedavg: 1, fedavgm: 2, fedgm: 0}; // as in the figures (fedgm/figures/style.py)
 // How much of the ink (dark) or of the paper (light) is mixed in, and the dash.
 const SHADES = [[0, []], [0.45, []], [-0.45, []], [0, [7, 4]], [0.45, [7, 4]], [-0.45, [7, 4]], [0, [2, 3]], [0.45, [2, 3]], [-0.45, [2, 3]],
   [0, [9, 3, 2, 3]], [0.45, [9, 3, 2, 3]], [-0.45, [9, 3, 2, 3]]];
@@ -16,8 +17,8 @@ function rankOf(algorithm) {
 function assignHues() {
   const names = [...new Set(runs.map((run) => run.algorithm))].sort();
   const others = names.filter((name) => !PAPER.includes(name));
-  const free = [3, 4, 5, 6, 7, ...PAPER.map((name, i) => (names.includes(name) ? -1 : i)).filter((i) => i >= 0)];
-  hues = new Map([...PAPER.map((name, i) => [name, i]), ...others.map((name, i) => [name, free[i % free.length]])]);
+  const free = [3, 4, 5, 6, 7, ...PAPER.filter((name) => !names.includes(name)).map((name) => HUE[name])];
+  hues = new Map([...PAPER.map((name) => [name, HUE[name]]), ...others.map((name, i) => [name, free[i % free.length]])]);
 }
 
 // Lines keep their shade while they are shown; a new one takes that of its place among all of its algorithm, or the next free.
