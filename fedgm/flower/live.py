@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fedgm.client.rules import LastUpdates
 from fedgm.client.weights import History
 from fedgm.clock import steady
 from fedgm.errors import FedGMError, require_fits
@@ -48,7 +49,8 @@ class LiveCohort(RemoteCohort):
         self.why: dict[int, str] = {}  # the last of them
         self._begun = False
         reason = "its memory of each client holds weighted updates, and weights are known on arrival alone"
-        require_fits(not self.parts.rule.needs_plain_upload, "client", "mifa", reason, "participation=ideal")
+        fits = not isinstance(self.parts.rule, LastUpdates)
+        require_fits(fits, "client", "mifa", reason, "participation=ideal")
 
     def tasks(self, t: int, history: History) -> list[ClientTask]:
         """Those that have arrived for round ``t``, in the order of their arrival."""

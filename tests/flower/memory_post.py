@@ -28,6 +28,7 @@ class MemoryPost:
         self.mute: set[int] = set()  # never answers
         self.dead: set[int] = set()  # nodes that only look online: work for them gets lost
         self.kill_at: int | None = None  # the look at which the server dies
+        self.kill_when: Callable[[], bool] = lambda: False  # or the first look at which this holds
         self.pushed: list[tuple[str, int]] = []  # kind and client
         self.sizes: list[int] = []  # bytes of what was trained
         self.looks = 0
@@ -49,10 +50,16 @@ class MemoryPost:
 
     def pull(self, ids):
         self.looks += 1
-        if self.looks == self.kill_at:
+        if self.looks == self.kill_at or self.kill_when():
             raise Killed
         there = [name for name in ids if name in self._answers and self._answers[name][0] <= self.looks]
         return [self._answers.pop(name)[1] for name in there]
+
+    def replace(self, client):
+        """Its node was killed and is back: another id, as after a restart without a key."""
+        old = next(node for node, on_it in self.online.items() if on_it == client)
+        del self.online[old]
+        self.online[max(*self.online, old) + 100] = client
 
     def trained(self):
         """Clients that were asked to train, in order."""
