@@ -39,6 +39,9 @@ class OneClient(CohortTrainer):
     def __init__(self, order: Order, *loop: Any) -> None:
         super().__init__(*loop)
         self.task = ClientTask(order.client, 0, order.epochs, order.weight, order.round)
+        theirs, ours = order.start.x.numel(), self.weights.read().x.numel()
+        if theirs != ours:
+            raise FedGMError(f"the server's model has {theirs:,} parameters, that of this node {ours:,}")
         self.start = History(1)
         self.start.push(order.start, order.shared)
         for group, rate in zip(self.client.optimizer.param_groups, order.rates, strict=True):

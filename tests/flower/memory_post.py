@@ -23,6 +23,7 @@ class MemoryPost:
     def __init__(self, words: Sequence[str], state: Path, clients: int = 5, named: bool = False) -> None:
         self.words, self.state, self.named = list(words), state, named
         self.online = {100 + client: client for client in range(clients)}
+        self.own: dict[int, tuple[str, ...]] = {}  # words of single nodes
         self.faults: dict[int, Callable[[bytes], bytes | Answer]] = {}  # instead of what it trained
         self.slow: dict[int, int] = {}  # looks until its answer is there
         self.mute: set[int] = set()  # never answers
@@ -69,7 +70,7 @@ class MemoryPost:
         if kind == "query":
             return Answer("", str(client).encode())
         try:
-            came = work(parcel, self.words, self.state / str(client), client=client)
+            came = work(parcel, self.words, self.state / str(client), self.own.get(client, ()), client)
         except FedGMError as error:  # as a ClientApp that raises
             return Answer("", error=str(error))
         self.sizes.append(len(came))

@@ -83,6 +83,7 @@ def test_after_kills_the_same_command_continues_to_the_same_bytes(tmp_path):
 
     first = deployed(1, "partition-id=1", "flwr-serverapp")
     assert first.wait() != 0
+    assert "the ServerApp has ended before the run was done" in first.log.read_text()
     done = first.rows()
     assert done >= 2  # it went on without a restart when a node was killed
     second = deployed(done + 1, "flower-superlink")
@@ -119,6 +120,7 @@ def test_what_nodes_should_not_send_is_named_and_the_round_goes_on(tmp_path):
         assert nodes.run(settings, said.append) == 0, (said, nodes.log("run").read_text())
     (line,) = [line for line in said if "round 1 goes on without" in line]
     assert "client 1: its update is not finite" in line
+    assert "the server's model has 19,954 parameters" in line
     assert "client 2: " in line
     assert "client 3: " in line
     (folder,) = (tmp_path / "deployed").glob("*/*/seed=0")

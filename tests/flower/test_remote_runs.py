@@ -135,7 +135,7 @@ HOSTILE = [
     (nan, "its update is not finite"),
     (short, "update is torch.float32 of shape [19953], not torch.float32 of shape [19954]"),
     (lambda parcel: PICKLE, "it is not a message of fedgm"),
-    (lambda parcel: bytes(50_000_000), "it has 50,000,000 bytes, at most"),
+    (lambda parcel: bytes(2_000_000_000), "it has 2,000,000,000 bytes, at most"),
     (lambda parcel: b"", "it is not a message of fedgm"),
     (lambda parcel: Answer("", error="out of memory"), "out of memory"),
 ]
@@ -194,6 +194,15 @@ def test_a_node_with_another_configuration_refuses(tmp_path):
     post.words.append("local.lr=0.5")
     with pytest.raises(FedGMError, match=r"the server runs .*, but this node's configuration is"):
         served(post, tmp_path)
+
+
+def test_a_node_with_another_model_is_named(tmp_path):
+    post = memory(tmp_path, "clients.per_round=5")
+    post.own[2] = ("model.width=4",)
+    with pytest.raises(
+        FedGMError, match="client 2: the server's model has 19,954 parameters, that of this node"
+    ):
+        served(post, tmp_path, "clients.per_round=5")
 
 
 def test_updates_measured_from_the_newest_model_cannot_be_compressed(tmp_path):
