@@ -121,7 +121,7 @@ class RemoteCohort(CohortTrainer):
                     del waiting[client]
                     parcel = self.order(tasks_of[client], t, history)
                     open_[self.post.push(online[client], "train", parcel, self.terms.timeout)] = client
-                elif now - waiting[client] > self.terms.wait:
+                elif now - waiting[client] > self.terms.wait and not self.directory.asking:
                     del waiting[client]
                     arrived.reasons[client] = f"its node is not online (waited {self.terms.wait:g} s)"
             for answer in self.post.pull(list(open_)) if open_ else ():

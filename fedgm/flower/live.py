@@ -133,7 +133,8 @@ class LiveCohort(RemoteCohort):
         """End the run, with what is missing, where not enough clients can arrive any more."""
         out = [client for client, times in self.failed.items() if times >= self.terms.tries]
         left = self.data.count - len(out)
-        if left >= self.scheme.per_round and (self.working or silent <= self.terms.wait):
+        patience = self.terms.timeout if self.directory.asking else self.terms.wait
+        if left >= self.scheme.per_round and (self.working or silent <= patience):
             return
         why = [f"client {client}: {reason}" for client, reason in sorted(self.why.items())]
         why += [f"node {node}: {reason}" for node, reason in self.directory.refused.items()]

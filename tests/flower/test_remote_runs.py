@@ -174,6 +174,12 @@ def test_who_is_missing_is_named(tmp_path):
     assert "client 4: its node is not online (waited 0.1 s)" in str(error.value)
 
 
+def test_a_node_that_is_there_and_slow_to_say_who_it_is_is_not_missing(tmp_path):
+    post = memory(tmp_path, "rounds=1")
+    post.slow = dict.fromkeys(range(5), 20)
+    assert served(post, tmp_path, "rounds=1", terms=Terms(wait=0.0, poll=0.0)).status == "finished"
+
+
 def test_two_nodes_that_are_the_same_client_are_refused(tmp_path):
     post = memory(tmp_path)
     post.online[200] = 3
