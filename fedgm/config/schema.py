@@ -93,9 +93,11 @@ class EvalConfig:
     point: str = "sent"
     metric: str | None = None
     clients: int = 0
+    held_out: int = 0
 
     def __post_init__(self) -> None:
         at_least("eval.clients", self.clients, 0, 10)
+        at_least("eval.held_out", self.held_out, 0, 10)
         one_of("eval.point", self.point, "sent", "average")
         positive("eval.loss_limit", self.loss_limit, 10000)
         at_least("eval.every", self.every, 1, 5)
@@ -136,6 +138,7 @@ class DataConfig:
     shards: int = 2
     classes_per_client: int = 2
     shared: float = 0.0
+    owners: int = 100  # fills clients.count
 
     def __post_init__(self) -> None:
         require(0 <= self.shared <= 1, "data.shared", self.shared, "0 (nothing) to 1", "data.shared=0.05")
@@ -146,6 +149,7 @@ class DataConfig:
         allowed = f"{' or '.join(words)}, or keys with a _target_"
         ok = is_part or self.partition in words
         require(ok, "data.partition", self.partition, allowed, "data.partition=dirichlet")
+        at_least("data.owners", self.owners, 1, 100)
         at_least("data.shards", self.shards, 1, 2)
         at_least("data.classes_per_client", self.classes_per_client, 1, 2)
         one_of("data.augment", self.augment, "none", "flip", "crop_flip")
