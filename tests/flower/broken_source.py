@@ -1,7 +1,6 @@
-"""Data of nodes that are no use: a node with one of these sources sends NaN, or nothing at all."""
+"""Data of nodes that are no use: a node with one of these sources sends NaN, or an error."""
 
 import math
-import os
 from functools import wraps
 
 from fedgm.data.synthetic import load
@@ -14,6 +13,6 @@ def nan(*args, **kwargs):
 
 
 @wraps(load)
-def crash(*args, **kwargs):
-    """The end of the process, before it can say why."""
-    os._exit(1)
+def unreadable(*args, **kwargs):
+    """An error of the node's own."""
+    raise OSError("no disk")
