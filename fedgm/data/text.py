@@ -173,10 +173,17 @@ class TextFederation:
 
     def own_samples(self, client: int) -> "TextEvaluation":
         """A client's training text in windows side by side, for ``eval.clients``."""
-        begin, end = (int(at) for at in self.texts.train.offsets[client : client + 2])
+        return self._whole(self.texts.train, client)
+
+    def held_out(self, client: int) -> "TextEvaluation":
+        """A client's test text in windows side by side, for ``eval.held_out``."""
+        return self._whole(self.texts.test, client)
+
+    def _whole(self, ranges: Ranges, client: int) -> "TextEvaluation":
+        begin, end = (int(at) for at in ranges.offsets[client : client + 2])
         starts = np.arange(begin, end - 1, self.block)
         places = np.stack([starts, np.full(len(starts), end)], axis=1)
-        return TextEvaluation(self.texts.train, places, self.block, self.eval_batch_size)
+        return TextEvaluation(ranges, places, self.block, self.eval_batch_size)
 
 
 def from_run(texts: TokenSet, block: int, config: "RunConfig") -> TextFederation:

@@ -19,6 +19,7 @@ from fedgm.results import shape
 from fedgm.results.rows import Row, is_number
 from fedgm.results.run import Run
 from fedgm.results.summary import is_run
+from fedgm.tasks.metric import HELD_OUT
 
 FORMAT = "fedgm results, version 1"
 LARGEST = 2**30  # bytes; a thousand runs have a few million
@@ -122,5 +123,5 @@ def _rows(table: Any) -> list[Row]:
 
 def _short(key: str, value: Any) -> Any:
     """Measured values as they are, others to a few digits."""
-    exact = key.startswith(("train/", "test/")) or not isinstance(value, float)
+    exact = key.startswith(("train/", "test/", f"{HELD_OUT}/")) or not isinstance(value, float)
     return value if exact else float(f"{value:.{DIGITS}g}")

@@ -7,6 +7,7 @@ from fedgm.config.identity import number
 from fedgm.errors import RefusedError, near, require
 from fedgm.plain import plain
 from fedgm.results.run import Run
+from fedgm.tasks.metric import HELD_OUT
 
 
 def value(run: Run, key: str) -> Any:
@@ -65,7 +66,7 @@ def order(runs: Sequence[Run], key: str) -> list[Run]:
 def metrics(runs: Iterable[Run]) -> list[str]:
     """Names of what was measured, in the rows' order: whatever the task has."""
     names = dict.fromkeys(key for run in runs for row in run.evaluations[-1:] for key in row)
-    return [key for key in names if key.startswith(("train/", "test/"))]
+    return [key for key in names if key.startswith(("train/", "test/", f"{HELD_OUT}/"))]
 
 
 def main_metric(runs: Sequence[Run]) -> str | None:

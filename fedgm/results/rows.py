@@ -9,7 +9,7 @@ from typing import Any
 
 from fedgm import intake
 from fedgm.results.curve import last10
-from fedgm.tasks.metric import Row, Scoreboard
+from fedgm.tasks.metric import HELD_OUT, Row, Scoreboard
 
 
 def read(path: Path) -> list[Row]:
@@ -67,11 +67,12 @@ def summarise(rows: list[Row], board: Scoreboard) -> dict[str, Any]:
     summary: dict[str, Any] = {"rounds_done": len(rows), "seconds": round(seconds, 3)}
     if not measured:
         return {**summary, "final": None, "best": None, "last10": None}
+    columns = (*board.columns, *(key for key in measured[-1] if key.startswith(f"{HELD_OUT}/")))
     sign = 1 if board.judge.better == "higher" else -1
     best = max(measured, key=lambda row: sign * (row.get(board.headline) or 0.0))
     return {
         **summary,
-        "final": {"round": measured[-1]["round"], **{k: measured[-1].get(k) for k in board.columns}},
-        "best": {"round": best["round"], **{k: best.get(k) for k in board.columns}},
-        "last10": {k: last10([row.get(k) for row in measured]) for k in board.columns},
+        "final": {"round": measured[-1]["round"], **{k: measured[-1].get(k) for k in columns}},
+        "best": {"round": best["round"], **{k: best.get(k) for k in columns}},
+        "last10": {k: last10([row.get(k) for row in measured]) for k in columns},
     }

@@ -14,7 +14,7 @@ from fedgm.client.store import Store
 from fedgm.config import RunConfig
 from fedgm.config.checks import require_model_fits
 from fedgm.config.parts import build, target_of
-from fedgm.data.clients import ClientData, Evaluation, client_evaluation
+from fedgm.data.clients import ClientData, Evaluation, client_evaluation, held_out_evaluation
 from fedgm.data.federation import Federation
 from fedgm.draws import derive
 from fedgm.errors import ClashError, require, require_fits
@@ -39,6 +39,7 @@ from fedgm.running.checkpoint import AtomicCheckpointIO
 from fedgm.running.parts import Parts, task_class
 from fedgm.seals import UNNAMED
 from fedgm.tasks import TaskModule
+from fedgm.tasks.metric import HELD_OUT
 from fedgm.tasks.module import Numbered
 
 TALKATIVE = ("pytorch_lightning", "lightning_fabric", "lightning.fabric")  # their greetings and tips
@@ -152,6 +153,8 @@ def fit(
     measured: dict[str, Evaluation] = dict(loop.data.evaluations())
     if config.eval.clients:
         measured["clients"] = client_evaluation(loop.data, config.eval.clients, config.seed)
+    if config.eval.held_out:
+        measured[HELD_OUT] = held_out_evaluation(loop.data, config.eval.held_out, config.seed)
     loaders = [WorkerShare(trainer, part, split) for split, part in measured.items()]
     trainer.fit(module, val_dataloaders=loaders, ckpt_path=checkpoint)
     return loop

@@ -57,7 +57,7 @@ def read(path: Path) -> SweepFile:
         raise ConfigError(f"{path.name}: method", method, allowed, f"wandb sweep {path}, then wandb agent")
     hint = f"method: {near(str(method), ('grid', 'random')) or 'grid'}"
     require(method in ("grid", "random"), f"{path.name}: method", method, "grid or random", hint)
-    metric, goal = _metric(path, content)
+    metric, goal = metric_of(path, content)
     return SweepFile(
         path, str(content.get("name") or path.stem), cast(Any, method), metric, cast(Any, goal),
         _fixed(path, content), _points(path, content, str(method)), _halving(path, content),
@@ -97,7 +97,7 @@ def _content(path: Path) -> dict[str, Any]:
     return cast(dict[str, Any], content)
 
 
-def _metric(path: Path, content: dict[str, Any]) -> tuple[str, str]:
+def metric_of(path: Path, content: dict[str, Any]) -> tuple[str, str]:
     """Name and goal of what is compared."""
     metric = content.get("metric")
     key, example = f"{path.name}: metric", "metric: {name: test/loss, goal: minimize}"

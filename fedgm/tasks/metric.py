@@ -7,6 +7,8 @@ Row = dict[str, float | int | None]  # the record of a round, by column
 SPLITS = ("train", "test")  # of which x_t is measured; `local` is measured while clients train
 TRAIN, TEST = SPLITS
 WORDS = {TRAIN: "training", TEST: "test"}
+HELD_OUT = "held_out"  # of each client, on its own held-out samples
+SPREAD = {"mean": "mean", "std": "deviation", "p10": "10 % quantile", "p90": "90 % quantile"}  # over clients
 
 
 class Metric(NamedTuple):
@@ -131,7 +133,14 @@ def column(name: str, boards: Iterable[Scoreboard] = ()) -> Column:
 
 def described(name: str, boards: Iterable[Scoreboard]) -> Metric:
     """A metric as the first run that has it describes it; without such a run a standard one, or the name."""
-    for metric in (metric for board in boards for metric in board.metrics):
+    known = tuple(boards)
+    for metric in (metric for board in known for metric in board.metrics):
         if metric.name == name:
             return metric
-    return STANDARD.get(name, Metric(name, name))
+    if name in STANDARD:
+        return STANDARD[name]
+    base, _, end = name.rpartition("_")
+    if end not in SPREAD:
+        return Metric(name, name)
+    whole = described(base, known)
+    return whole._replace(name=name, label=f"{whole.label}, {SPREAD[end]} over clients")

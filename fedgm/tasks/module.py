@@ -119,7 +119,7 @@ def spread(split: str, names: list[str], cells: Tensor, groups: list[int]) -> di
     means = sums[:, :-1] / sums[:, -1:]
     columns: dict[str, float] = {}
     for name, values in zip(names, means.T, strict=True):
-        columns[f"{split}/{name}_mean"] = values.mean().item()
+        columns[f"{split}/{name}_mean"] = values.mean().item()  # the ends are those of metric.SPREAD
         columns[f"{split}/{name}_std"] = values.std(correction=0).item()
         columns[f"{split}/{name}_p10"] = values.quantile(0.1).item()
         columns[f"{split}/{name}_p90"] = values.quantile(0.9).item()

