@@ -1,4 +1,4 @@
-"""TensorBoard, MLflow, Comet and Aim themselves: every round is in their files, once, also after kill -9."""
+"""TensorBoard, MLflow and Comet themselves: every round is in their files, once, also after kill -9."""
 
 import json
 import math
@@ -71,14 +71,3 @@ def test_comets_archive_has_every_round_once(commands, tmp_path):
     for column in ("update/norm", "test/loss"):
         steps = {one["step"]: float(one["metricValue"]) for one in found if one["metricName"] == column}
         assert steps == pytest.approx(expected(tmp_path / "out", column))
-
-
-def test_aims_repository_has_every_round_once(commands, tmp_path):
-    aim = pytest.importorskip("aim")
-    assert commands.run(tmp_path / "out", *WORDS, "track=aim").code == 0
-    (run,) = aim.Repo(str(run_folder(tmp_path / "out") / "aim")).iter_runs()
-    for metric in run.metrics():
-        steps, values = metric.values.sparse_numpy()
-        if metric.name in ("update/norm", "test/loss"):
-            known = expected(tmp_path / "out", metric.name)
-            assert dict(zip(steps.tolist(), values.tolist(), strict=True)) == pytest.approx(known)

@@ -90,7 +90,7 @@ def test_several_loggers_at_once_and_one_of_the_users(tmp_path):
     assert (result.folder / "csv" / "metrics.csv").exists()
 
 
-@pytest.mark.parametrize("kind", ["tensorboard", "mlflow", "comet", "aim"])
+@pytest.mark.parametrize("kind", ["tensorboard", "mlflow", "comet"])
 def test_a_logger_that_is_not_installed_says_what_to_type(kind, tmp_path):
     module = {"tensorboard": "torch.utils.tensorboard", "comet": "comet_ml"}.get(kind, kind)
     try:
