@@ -110,11 +110,13 @@ def load(
     output_dir: str | Path = "outputs",
     stored: Iterable[str | Path] = (),
     added: Iterable[Path] = (),
+    only: Sequence[str] = (),
     console: Screen | None = None,
 ) -> Leaderboard:
     """Read a board and the rules that join it; runs in the files or folders of ``stored`` count as done."""
     board = board_file.read(place)
     for path in added:
         board = board.with_rules(path)
+    board = board.only(only) if only else board
     known = stored_runs(stored)
     return Leaderboard(board, tuple(overrides), str(output_dir), console or Screen(), known)

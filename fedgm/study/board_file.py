@@ -62,6 +62,13 @@ class Board:
         chosen = tuple(points or rule.points)
         return SweepFile(self.path, rule.name, "grid", self.metric, self.goal, fixed, chosen, None)
 
+    def only(self, keys: Sequence[str]) -> "Board":
+        """The board with these of its rules alone: what several machines can share."""
+        known = [rule.key for rule in self.rules]
+        for key in keys:
+            require(key in known, "--only", key, ", ".join(known), f"--only {near(key, known) or known[0]}")
+        return replace(self, rules=tuple(rule for rule in self.rules if rule.key in keys))
+
     def with_rules(self, path: Path) -> "Board":
         """The board with the rules of another file beside its own."""
         added = _rules(path, _content(path))
