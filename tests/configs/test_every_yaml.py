@@ -48,7 +48,7 @@ MORE_KEYS = {
     "batch_growth": ["work/batch"],
     "post_local": ["work/epochs"],
 }
-COMPANIONS = {"sketch": ["algorithm=fetchsgd"], "batch_growth": ["work.etas=[1,0.9]"]}
+COMPANIONS = {"cnn1d": ["data=hapt"], "sketch": ["algorithm=fetchsgd"], "batch_growth": ["work.etas=[1,0.9]"]}
 CLOCK_KEYS = [
     "clock/time",
     "clock/wait",
