@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedgm.api import load_model, load_runs, reproduce, run, sweep, versus
+    from fedgm.api import load_model, load_runs, reproduce, run, suggest, sweep, versus
     from fedgm.federated.callback import FedGM
     from fedgm.federated.events import FederatedCallback
     from fedgm.federated.federate import federate
@@ -25,6 +25,7 @@ _PUBLIC = {
     "load_runs": "fedgm.api",
     "reproduce": "fedgm.api",
     "run": "fedgm.api",
+    "suggest": "fedgm.api",
     "sweep": "fedgm.api",
     "versus": "fedgm.api",
 }
@@ -37,6 +38,7 @@ __all__ = [
     "load_runs",
     "reproduce",
     "run",
+    "suggest",
     "sweep",
     "versus",
 ]

@@ -1,4 +1,4 @@
-"""What a notebook needs: run, versus, sweep, reproduce, load_runs, load_model."""
+"""What a notebook needs: run, versus, suggest, sweep, reproduce, load_runs, load_model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fedgm.lightning import pl
     from fedgm.running.one_run import RunResult
     from fedgm.screen import Screen
+    from fedgm.study.suggest import Advice
 
 
 def run(overrides: Sequence[str] = (), callbacks: Sequence["pl.Callback"] = ()) -> "RunResult":
@@ -78,6 +79,29 @@ def versus(
     if failed:
         raise FedGMError(f"{len(failed)} runs failed ({reasons}); the same command tries them again")
     return {"table": table, "sentence": sentence, "figure": figure, "page": page}
+
+
+def suggest(
+    overrides: Sequence[str] = (), probe_rounds: int = 25, console: "Screen | None" = None
+) -> "Advice":
+    """Do what ``fedgm suggest`` does: probe, choose (eta, beta, nu), and say why.
+
+    >>> advice = suggest(["profile=tiny"])  # doctest: +SKIP
+    >>> advice.suggestion.momentum.eta  # doctest: +SKIP
+    """
+    from fedgm.screen import Screen
+    from fedgm.study.suggest import advise
+
+    screen = console or Screen()
+    advice = advise(overrides, probe_rounds, screen)
+    first, *reasons = advice.lines()
+    screen.say(first, style="bold")
+    for line in reasons:
+        screen.say(line)
+    for typed in (advice.command, advice.staged):
+        if typed:
+            screen.say(f"  {typed}")
+    return advice
 
 
 def sweep(

@@ -51,8 +51,9 @@ class Client:
         if len({float(group["lr"]) for group in groups}) == 1:
             return float(groups[0]["lr"])
         rates = {id(p): float(group["lr"]) for group in groups for p in group["params"]}
-        parts = [torch.full((p.numel(),), rates.get(id(p), 0.0)) for p in self.weights.parameters]
-        return torch.cat(parts).to(self.weights.parameters[0].device)
+        parameters, dtype = self.weights.parameters, self.weights.dtype
+        parts = [torch.full((p.numel(),), rates.get(id(p), 0.0), dtype=dtype) for p in parameters]
+        return torch.cat(parts).to(parameters[0].device)
 
     @contextmanager
     def at_work(self, start: Snapshot, x_t: Snapshot, kept: State) -> Generator[None]:

@@ -62,7 +62,7 @@ class FlatWeights:
         self.counters = [place for place in places if not place.is_float]
         tensors = self._tensors()
         types = [{tensor.dtype for tensor in group} for group in tensors[:2]]
-        x = _widest(types[0])
+        self.dtype = x = _widest(types[0])  # of x and of every vector like it
         self._types = [x, _widest(types[1] or {x}), torch.int64]
         self._mixed = any(several - {wide} for several, wide in zip(types, self._types, strict=False))
         self._sizes = [[tensor.numel() for tensor in group] for group in tensors]

@@ -7,53 +7,18 @@ Parts that are chosen by ``_target_`` (algorithm, schedule, model ...) have no s
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, cast
+from typing import Any
 
 from omegaconf import MISSING
 
 from fedgm.config.options import options
+from fedgm.config.ranges import at_least, fits_float32, named, one_of, positive
 from fedgm.errors import require
 
-FLOAT32 = 3.4e38
 PARTS = (
     "algorithm", "schedule", "participation", "client", "upload", "sending", "privacy", "work", "task",
     "callbacks", "model",
 )  # fmt: skip
-
-
-def one_of(key: str, value: str, *allowed: str) -> None:
-    """Range check of a choice."""
-    require(value in allowed, key, value, " or ".join(allowed), f"{key}={allowed[0]}")
-
-
-def at_least(key: str, value: float | None, low: float, example: object) -> None:
-    """Range check of a finite number."""
-    ok = value is None or low <= value < inf
-    require(ok, key, value, f"a number of at least {low}", f"{key}={example}")
-
-
-def positive(key: str, value: float | None, example: object) -> None:
-    """Range check of a finite number above zero."""
-    require(value is None or 0 < value < inf, key, value, "a positive number", f"{key}={example}")
-
-
-def fits_float32(key: str, value: float, example: object) -> None:
-    """Torch ends with an error of its own where a factor of a step is larger than its numbers can be."""
-    require(
-        abs(value) <= FLOAT32,
-        key,
-        value,
-        f"a number of at most {FLOAT32:g}, the largest of a model",
-        f"{key}={example}",
-    )
-
-
-def named(key: str, part: object) -> None:
-    """A part's name is text: folders, summaries and pictures show it."""
-    if isinstance(part, Mapping):
-        name = cast(Mapping[str, Any], part).get("name", key)
-        ok = isinstance(name, str) and name.isprintable() and name.strip() != ""
-        require(ok, key, name, "text", f"{key}=mine")
 
 
 @dataclass

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from fedgm.config import RunConfig, reopened
 from fedgm.errors import FedGMError, RefusedError
+from fedgm.files import write_atomically
 from fedgm.lightning import pl
 from fedgm.running.parts import load_clients, task_class
 from fedgm.running.trainer import build_module
@@ -46,6 +47,13 @@ def load_model(run: str | Path, trust: Sequence[str] = ()) -> pl.LightningModule
         raise FedGMError(f"{weights} is damaged ({reason}). Try the run's command with rerun=true") from None
     module.eval()
     return module
+
+
+def store_model(module: pl.LightningModule, folder: Path, sync: bool) -> None:
+    """The global model after the last server step, in a format that carries no code."""
+    from safetensors.torch import save
+
+    write_atomically(folder / "model.safetensors", save(storable(module.state_dict())), sync)
 
 
 def storable(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -18,7 +18,6 @@ from fedgm.federated.callback import FedGM
 from fedgm.federated.loop import FederatedLoop, rounds_done
 from fedgm.federated.ranks import World, leading, losing, world
 from fedgm.federated.workers import StopOnSigterm
-from fedgm.files import write_atomically
 from fedgm.lightning import pl
 from fedgm.lock import locked
 from fedgm.results import rows, summary
@@ -26,7 +25,7 @@ from fedgm.results.summary import Status
 from fedgm.running import checkpoint, facts, fallback, memory, terminal
 from fedgm.running.folder import create, empty, has_config, require_run, restore_config, write_config
 from fedgm.running.loggers import round_log
-from fedgm.running.model import storable
+from fedgm.running.model import store_model
 from fedgm.running.parts import Parts
 from fedgm.running.progress import RoundProgress
 from fedgm.running.roundlog import RoundLog
@@ -196,7 +195,7 @@ class OneRun:
             weights = FlatWeights(module)
             x = weights.read()
             weights.write(x._replace(x=self.parts.engine.average(x.x, config.rounds)))
-        self._save_model(module)
+        store_model(module, self.folder, config.checkpoint.sync)
         early = "a callback stopped it" if rounds_done(trainer) < config.rounds else None
         status = Status.DIVERGED if loop.diverged else Status.FINISHED
         return self._conclude(status, loop.diverged or early, loop.initial)
@@ -266,13 +265,6 @@ class OneRun:
         self.console.print(f"  {who} keeps {cost}")
         home, kept = self.folder / "checkpoints" / "clients", c.checkpoint
         return ClientStore(home, kept.every, kept.keep, kept.sync, self.name)
-
-    def _save_model(self, module: pl.LightningModule) -> None:
-        """The global model after the last server step, in a format that carries no code."""
-        from safetensors.torch import save
-
-        stored = save(storable(module.state_dict()))
-        write_atomically(self.folder / "model.safetensors", stored, self.config.checkpoint.sync)
 
     def _conclude(self, status: Status, reason: str | None, initial: dict[str, float]) -> dict[str, Any]:
         """Curves, summary, then the checkpoints go: a kill in between only repeats this."""

@@ -52,8 +52,9 @@ class Better:
         return _scaled(evidence, curve.area(rounds, values)) if values else None
 
     def _compared(self, evidence: Evidence, text: str, kind: str) -> PartResult:
-        """The interval over the seeds that both sides have; the notes say which runs are missing."""
-        column, notes = evidence.metric.column(self.split), evidence.absent(self.a, self.b)
+        """The interval over the seeds that both sides have; which runs are missing stands beside it."""
+        column, notes = evidence.metric.column(self.split), list[str]()
+        missing = evidence.absent(self.a, self.b)
         values: tuple[dict[int, float], dict[int, float]] = ({}, {})
         ends: tuple[dict[int, float], dict[int, float]] = ({}, {})
         for line, of_seed, end_of_seed in zip((self.a, self.b), values, ends, strict=True):
@@ -65,10 +66,10 @@ class Better:
                 of_seed[run.seed] = value
                 end_of_seed |= {} if end is None else {run.seed: end}
         interval = _paired(*values)
-        verdict = self.decide(interval) if interval and not notes else "undecided"
+        verdict = self.decide(interval) if interval and not (missing or notes) else "undecided"
         return PartResult(
             text, kind, verdict, "points", interval,
-            {evidence.name(self.a): values[0], evidence.name(self.b): values[1]}, tuple(notes),
+            {evidence.name(self.a): values[0], evidence.name(self.b): values[1]}, missing, tuple(notes),
             _paired(*ends) if self.over is None else None,
             self._comparison(evidence, *values) if self.over is None else None,
         )  # fmt: skip
@@ -114,7 +115,7 @@ class Lost:
         missing = evidence.absent(self.line)
         runs = [run for run in evidence.of(self.line) if run.is_done]
         hits = sum(is_lost(run) == self.expected for run in runs)
-        notes = [*missing, f"in {hits} of {len(runs)} seeds"]
+        notes = [f"in {hits} of {len(runs)} seeds"]
         verdict: Verdict = "undecided"
         if not missing and len(runs) > 1 and hits in (0, len(runs)):
             verdict = "holds" if hits else "does not hold"
@@ -125,7 +126,7 @@ class Lost:
             notes.append("one seed decides nothing")
         values = {evidence.name(self.line): {run.seed: float(is_lost(run)) for run in runs}}
         text = f"{evidence.name(self.line)} {how}"
-        return PartResult(text, "event", verdict, "seeds", None, values, tuple(notes))
+        return PartResult(text, "event", verdict, "seeds", None, values, missing, tuple(notes))
 
 
 def is_lost(run: Run) -> bool:
@@ -169,7 +170,7 @@ class MoreStable:
         notes += [f"{words}: {_words(other._ratio(evidence)[0])}" for words, other in self.beside]
         text = f"{a} more stable than {b}: fluctuation of {evidence.metric.words(self.split)}"
         shown = {a: values[0], b: values[1]}
-        return PartResult(text, "more stable", verdict, "ratio", interval, shown, (*missing, *notes))
+        return PartResult(text, "more stable", verdict, "ratio", interval, shown, missing, tuple(notes))
 
     def _by_divergence(self, evidence: Evidence) -> tuple[Verdict, str] | None:
         """What runs that ended as diverged decide, at two seeds or more."""

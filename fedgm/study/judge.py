@@ -87,7 +87,7 @@ def _pooled(one: JudgedPart, variance: Pooled) -> dict[str, Any] | None:
     if not isinstance(part, Better) or not result.comparison or not result.comparison.differences:
         return None
     interval = variance.interval(result.comparison.differences)
-    open_ = result.notes or interval.n < 2
+    open_ = result.missing or result.notes or interval.n < 2
     return {**shown(interval, result.unit), "verdict": "undecided" if open_ else part.decide(interval)}
 
 

@@ -8,11 +8,10 @@ from typing import Any
 from fedgm.errors import RefusedError
 from fedgm.files import write_atomically
 from fedgm.results.interval import LEVEL
-from fedgm.results.summary import DONE, Status
+from fedgm.results.summary import Status
 from fedgm.study.verdict import together
 from fedgm.tasks.metric import SPLITS, Metric
 
-OPEN = tuple(str(status) for status in Status if status not in DONE)  # how notes on missing runs end
 HEAD = """\
 # The paper's figures and claims, reproduced
 
@@ -74,8 +73,7 @@ def _judged(verdict: dict[str, Any], claim: dict[str, Any]) -> str:
 
 def _verdict(claim: dict[str, Any]) -> str:
     """In bold where all runs are there: `undecided` because runs are missing says nothing about the claim."""
-    notes = [note for part in claim["parts"] for note in part["notes"]]
-    lacking = any(note.rpartition(": ")[2] in OPEN for note in notes)
+    lacking = any(part["missing"] for part in claim["parts"])
     return "runs are missing" if lacking and claim["verdict"] == "undecided" else f"**{claim['verdict']}**"
 
 
@@ -193,7 +191,10 @@ def _parts(parts: Sequence[dict[str, Any]]) -> str:
         pooled, last, unit = part.get("pooled"), part["last round"], part["unit"]
         cells = [part["part"], interval(part, unit, part["seeds"]), effect, part["verdict"]]
         cells += [f"{interval(pooled, unit)}: {pooled['verdict']}" if pooled else "-"]
-        cells += [interval(last, unit, part["seeds"]) if last else "-", "; ".join(part["notes"]) or "-"]
+        cells += [
+            interval(last, unit, part["seeds"]) if last else "-",
+            "; ".join([*part["missing"], *part["notes"]]) or "-",
+        ]
         table.append(f"| {' | '.join(cells)} |")
     return "\n".join(table)
 

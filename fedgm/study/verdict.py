@@ -34,17 +34,17 @@ class Evidence:
         """A line as people read it."""
         return self.names.get(line, line)
 
-    def absent(self, *lines: str) -> list[str]:
+    def absent(self, *lines: str) -> tuple[str, ...]:
         """Which planned runs cannot be judged, and why: ``FedGM, seeds 4, 5: missing``."""
         seeds: dict[tuple[str, Status], list[str]] = {}
         for line in dict.fromkeys(lines):
             for run in self.of(line):
                 if not run.is_done:
                     seeds.setdefault((line, run.status), []).append(str(run.seed))
-        return [
+        return tuple(
             f"{self.name(line)}, seed{'s' if len(of) > 1 else ''} {', '.join(of)}: {status}"
             for (line, status), of in seeds.items()
-        ]
+        )
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ class PartResult:
     unit: str  # points | ratio | seeds
     interval: Interval | None = None  # of the difference in points, or of the logarithm of the ratio
     values: Mapping[str, Mapping[int, float]] = field(default_factory=dict[str, Mapping[int, float]])
+    missing: tuple[str, ...] = ()  # planned runs that cannot be judged, and why
     notes: tuple[str, ...] = ()
     final: Interval | None = None  # the same of the last evaluation, which is not judged
     comparison: Comparison | None = None
@@ -84,6 +85,7 @@ class PartResult:
             "values": {
                 name: {str(k): v for k, v in by_seed.items()} for name, by_seed in self.values.items()
             },
+            "missing": list(self.missing),
             "notes": list(self.notes),
         }
 

@@ -121,7 +121,14 @@ def test_the_table_above_has_every_range_of_the_schema(composed, monkeypatch):
 
         return checking
 
-    for name, place in {"at_least": 0, "positive": 0, "one_of": 0, "named": 0, "require": 1}.items():
+    for name, place in {
+        "at_least": 0,
+        "positive": 0,
+        "one_of": 0,
+        "named": 0,
+        "fits_float32": 0,
+        "require": 1,
+    }.items():
         monkeypatch.setattr(schema, name, watched(getattr(schema, name), place))
     config.validate(composed)
     assert len(guarded) > 20

@@ -48,7 +48,12 @@ MORE_KEYS = {
     "batch_growth": ["work/batch"],
     "post_local": ["work/epochs"],
 }
-COMPANIONS = {"cnn1d": ["data=hapt"], "sketch": ["algorithm=fetchsgd"], "batch_growth": ["work.etas=[1,0.9]"]}
+COMPANIONS = {
+    "cnn1d": ["data=hapt"],
+    "sketch": ["algorithm=fetchsgd"],
+    "batch_growth": ["work.etas=[1,0.9]"],
+    "auto": ["schedule.probe=7", "rounds=14"],
+}
 CLOCK_KEYS = [
     "clock/time",
     "clock/wait",

@@ -96,7 +96,7 @@ def test_a_diverged_run_that_was_stopped_before_its_summary_is_still_diverged(tm
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(one_run.OneRun, "_save_model", interrupted)
+        patch.setattr(one_run, "store_model", interrupted)
         with pytest.raises(KeyboardInterrupt):
             fedgm.run(run)
     before = rows(tmp_path)

@@ -85,9 +85,10 @@ def fuzz(
             ended = fuzzer.case(kind, seed)
             counts[f"{kind}: {ended}"] += 1
             print(f"{kind}:{seed} {ended} {time.monotonic() - started:.1f} s", flush=True)
-        except FindingError as finding:
+        except Exception as finding:  # also of the case's own code: the others still run
             counts[f"{kind}: FINDING"] += 1
-            findings.append(f"--only {kind}:{seed}: {finding}")
+            name = "" if isinstance(finding, FindingError) else f"{type(finding).__name__}: "
+            findings.append(f"--only {kind}:{seed}: {name}{finding}")
             print(findings[-1], "\n", flush=True)
     return counts, findings
 

@@ -132,11 +132,11 @@ def test_a_run_that_is_not_there_makes_the_part_undecided_and_is_named(status):
     for part in (Better("a", "b"), SmallGap("a", "b"), Lost("a", expected=False)):
         result = part.judge(evidence(THREE, **lines))
         assert result.verdict == "undecided"
-        assert f"a, seed 3: {status}" in result.notes
+        assert f"a, seed 3: {status}" in result.missing
     wobble = {"a": [wobbling(1, 0.01), wobbling(2, 0.01), there_as(status)]}
     wobble["b"] = [wobbling(seed, 0.1) for seed in THREE]
     result = MoreStable(Stretch("a"), Stretch("b")).judge(evidence(THREE, **wobble))
-    assert (result.verdict, result.notes[0]) == ("undecided", f"a, seed 3: {status}")
+    assert (result.verdict, result.missing[0]) == ("undecided", f"a, seed 3: {status}")
 
 
 # More stable ---------------------------------------------------------------------------------------------

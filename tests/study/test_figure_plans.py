@@ -87,7 +87,7 @@ def test_a_figure_is_drawn_and_judged_from_an_archive(judged, drawn):
     assert [part["verdict"] for part in c1["parts"]] == ["holds", "holds", "undecided", "undecided"]
     assert c1["parts"][1]["mean"] == pytest.approx(9.0)
     assert verdict["missing"] == ["FedAvg, seed 3: missing"]
-    assert c1["parts"][2]["notes"] == ["FedAvg, seed 3: missing"]
+    assert c1["parts"][2]["missing"] == ["FedAvg, seed 3: missing"]
     assert "no comparison at equal budget: 0 of 90 points of FedGM's grid have results" in c1["notes"]
     assert (c2["verdict"], margin["verdict"]) == ("undecided", "undecided")
     lines = {line["key"]: line for line in verdict["lines"]}
@@ -156,7 +156,7 @@ def test_the_grid_behind_a_winner_is_found_point_by_point(archived):
 def test_a_claim_over_two_figures_says_which_one_is_missing(judged_etas):
     [c4] = judged_etas["claims"]
     assert [part["verdict"] for part in c4["parts"]] == ["holds", "undecided", "holds"]
-    assert "FedGM, eta 5, seeds 1, 2, 3: missing" in c4["parts"][1]["notes"]
+    assert "FedGM, eta 5, seeds 1, 2, 3: missing" in c4["parts"][1]["missing"]
     assert judged_etas["lines"][2]["seeds"] == {"1": "diverged", "2": "diverged", "3": "diverged"}
     assert c4["parts"][2]["high"] < 1
 

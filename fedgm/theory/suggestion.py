@@ -1,0 +1,163 @@
+"""Which (eta, beta, nu), from how much of D is noise: a search in :mod:`fedgm.theory.quadratic`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from statistics import mean, stdev
+
+import numpy as np
+
+from fedgm.errors import RefusedError
+from fedgm.schedule.plan import Multistage, stage_ends
+from fedgm.server import GeneralMomentum, Momentum
+from fedgm.theory.quadratic import FEDAVG, Problem, Stretch, calibrated, excess, losses
+from fedgm.theory.stability import IDEAL, Reading
+
+ETAS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 10.0)
+BETAS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.97)
+NUS = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0)
+PAIRS = (FEDAVG, *product(BETAS, NUS))
+TILTS = ((0.7, 0.4), (0.6, 0.8), (0.8, 0.3))  # the first is the model; the others say what rests on it
+PLATEAU = 0.02  # relative: losses this close are not told apart, and the smallest eta is taken
+DROPS = (1.0, 0.5, 0.25)  # of eta, as in the paper's Figure 2
+FARTHEST = 8  # FedAvg is followed for so many times the rounds
+MOST = 0.95  # a share of noise that is clearly above it leaves nothing to choose by
+PROBE_ETA = 1.0  # FedAvg's in a probe, which has ideal clients
+SETTLED = 5  # the first rounds of a probe are left out
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a probe has measured: the share of noise in D, with its deviation over rounds."""
+
+    share: float
+    error: float  # standard error of the share
+    rounds: range
+
+    @property
+    def low(self) -> float:
+        """Two standard errors below."""
+        return max(self.share - 2 * self.error, 0.01)
+
+    @property
+    def high(self) -> float:
+        """Two standard errors above."""
+        return min(self.share + 2 * self.error, 0.99)
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """Values, the plan in stages, and what they are expected to gain over the best FedAvg."""
+
+    measured: Measured
+    momentum: Momentum
+    fedavg: float  # the best eta of FedAvg
+    etas: tuple[float, ...]  # stages after Eq. 3, from ``staged``; empty where constant values are as good
+    staged: Momentum
+    speedup: tuple[float, float, float]  # low, middle, high: how many times the rounds FedAvg needs
+
+
+def share_of_noise(
+    norms: Sequence[float], drifts: Sequence[float], cohort: Sequence[int], clients: int
+) -> tuple[float, float]:
+    """The noise of D over its square, from its norm, client/drift, m by round and n; with its standard error.
+
+    drift^2 is the mean square of D_i - D over the m clients of a round. They are drawn without replacement,
+    so the noise of their mean has the mean square (1 - m/n) drift^2 / (m - 1).
+
+    >>> share_of_noise([2.0, 2.0], [4.0, 4.0], [5, 5], clients=100)
+    (0.95, 0.0)
+    """
+    noise = [(1 - m / clients) * drift**2 / (m - 1) for drift, m in zip(drifts, cohort, strict=True)]
+    squares = [norm**2 for norm in norms]
+    share = mean(noise) / mean(squares)
+    residuals = [(a - share * b) / mean(squares) for a, b in zip(noise, squares, strict=True)]
+    return share, stdev(residuals) / len(residuals) ** 0.5
+
+
+def suggest(measured: Measured, rounds: int, last: int, reading: Reading = IDEAL) -> Suggestion:
+    """The best constant values and the best plan of Eq. 3 for ``rounds``, judged over the ``last`` ones."""
+    problem = fitted(measured, reading)
+    momentum = best_constant(problem, rounds, last)
+    fedavg = _smallest(problem, [Momentum(eta, *FEDAVG) for eta in ETAS], rounds, last)
+    etas, staged = _best_stages(problem, momentum, rounds, last)
+    return Suggestion(
+        measured, momentum, fedavg.eta, etas, staged, _speedup(measured, momentum, rounds, last, reading)
+    )
+
+
+def fitted(measured: Measured, reading: Reading, tilts: tuple[float, float] = TILTS[0]) -> Problem:
+    """The model at the share of noise that ideal clients have, with the clients of ``reading``."""
+    if measured.low > MOST:
+        raise RefusedError(
+            f"{100 * measured.share:.0f} % of D is noise in rounds {measured.rounds[0]} to "
+            f"{measured.rounds[-1]}: nothing is learned that a rule could keep. Try more clients a round, or "
+            "a longer probe: --rounds 50"
+        )
+    problem = calibrated(Problem(1.0, *tilts), measured.share, PROBE_ETA, measured.rounds)
+    return replace(problem, reading=reading)
+
+
+def best_constant(problem: Problem, rounds: int, last: int) -> Momentum:
+    """One (eta, beta, nu) for all rounds."""
+    return _smallest(problem, [Momentum(eta, *pair) for pair in PAIRS for eta in ETAS], rounds, last)
+
+
+def _smallest(problem: Problem, points: Sequence[Momentum], rounds: int, last: int) -> Momentum:
+    """The point with the smallest eta among those that the model cannot tell from the best."""
+    reached = np.log(excess(problem, [[Stretch(rounds, m)] for m in points], last))
+    near = [m for m, loss in zip(points, reached, strict=True) if loss <= reached.min() + PLATEAU]
+    order = dict(zip(points, reached, strict=True))
+    return min(near, key=lambda m: (m.eta, order[m]))
+
+
+def _best_stages(
+    problem: Problem, constant: Momentum, rounds: int, last: int
+) -> tuple[tuple[float, ...], Momentum]:
+    """Three stages after Eq. 3 that beat the constant values; nothing where none does."""
+    points = [
+        Momentum(eta, *pair)
+        for pair in PAIRS
+        for eta in ETAS
+        if eta <= 2 * constant.eta and _fits(rounds, eta)
+    ]
+    plans = [_staged(m, rounds) for m in points]
+    if not plans:
+        return (), constant
+    reached = np.log(excess(problem, [*plans, [Stretch(rounds, constant)]], last))
+    first = points[int(reached[:-1].argmin())]
+    if reached[:-1].min() > reached[-1] - PLATEAU:
+        return (), constant
+    return tuple(first.eta * drop for drop in DROPS), first
+
+
+def _fits(rounds: int, eta: float) -> bool:
+    ends = stage_ends(rounds, [eta * drop for drop in DROPS])
+    return all(b > a for a, b in zip([0, *ends], ends, strict=False))
+
+
+def _staged(first: Momentum, rounds: int) -> list[Stretch]:
+    """The paper's plan (Eq. 3) from this first stage."""
+    rule = GeneralMomentum(**first._asdict())
+    stages = Multistage([first.eta * drop for drop in DROPS]).plan(rounds, rule).stages
+    return [Stretch(stage.rounds, Momentum(**stage.hyper)) for stage in stages]
+
+
+def _speedup(
+    measured: Measured, momentum: Momentum, rounds: int, last: int, reading: Reading
+) -> tuple[float, float, float]:
+    """How many times the rounds the best FedAvg needs, over what was measured and what was assumed."""
+    factors: list[float] = []
+    for tilts in TILTS:
+        for share in (measured.share, measured.low, measured.high):
+            problem = calibrated(Problem(1.0, *tilts), share, PROBE_ETA, measured.rounds)
+            factors.append(_factor(replace(problem, reading=reading), momentum, rounds, last))
+    return min(factors), factors[0], max(factors)
+
+
+def _factor(problem: Problem, momentum: Momentum, rounds: int, last: int) -> float:
+    """The first round at which a FedAvg, at whatever eta, is as good, over the middle of the last ones."""
+    goal = excess(problem, [[Stretch(rounds, momentum)]], last)[0]
+    slow = [[Stretch(FARTHEST * rounds, Momentum(eta, *FEDAVG))] for eta in ETAS if eta < 2]
+    reached = losses(problem, slow).min(axis=1) <= goal
+    return float(reached.argmax() / (rounds - last / 2)) if reached.any() else float(FARTHEST)
