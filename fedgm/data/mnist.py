@@ -96,7 +96,7 @@ def read_deb(archive: bytes, progress: Progress) -> bytes:
     with tarfile.open(fileobj=io.BytesIO(ar_member(archive, "data.tar.xz"))) as package:
 
         def unpacked(name: str, most: int) -> bytes:
-            packed = _member(package, f"./usr/share/datasets/fashion-mnist/{name}.gz", most)
+            packed = _member(package, f"./usr/share/datasets/fashion-mnist/{name}.gz", most + 2**10)
             with gzip.open(io.BytesIO(packed)) as file:
                 return file.read(most)
 

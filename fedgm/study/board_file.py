@@ -168,13 +168,10 @@ def _points(where: str, node: Any) -> tuple[dict[str, Value], ...]:
         )
         points = [dict(zip(node, values, strict=True)) for values in product(*node.values())]
     else:
-        points = cast(list[dict[str, Any]], node)
-        ok = (
-            isinstance(node, list)
-            and bool(node)
-            and all(isinstance(point, dict) and point for point in points)
-        )
+        listed = cast(list[Any], node) if isinstance(node, list) else []
+        ok = bool(listed) and all(isinstance(point, dict) and point for point in listed)
         require(ok, where, node, "values by key, or a list of points", "points: {algorithm.eta: [0.5, 1.0]}")
+        points = cast(list[dict[str, Any]], listed)
         require(len(points) <= POINTS, where, f"{len(points)} points", f"at most {POINTS}", "fewer points")
         same = all(point.keys() == points[0].keys() for point in points)
         require(
