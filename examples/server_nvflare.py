@@ -42,8 +42,7 @@ def site(notes):
             optimizer.step()
         after = {key: value.detach().clone() for key, value in net.state_dict().items()}
         torch.save((before, after), Path(notes) / f"{model.current_round}-{name}.pt")
-        params = {key: value.numpy() for key, value in after.items()}
-        flare.send(flare.FLModel(params=params, meta={"NUM_STEPS_CURRENT_ROUND": STEPS}))
+        flare.send(flare.FLModel(params=after, meta={"NUM_STEPS_CURRENT_ROUND": STEPS}))
 
 
 def main():

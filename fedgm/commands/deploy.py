@@ -70,5 +70,9 @@ def local(
         deployment.start()
         code = deployment.run(settings, click.echo)
     status = summary.read(folder).get("status")
+    if status == "running":
+        raise FedGMError(
+            f"the ServerApp has ended before the run was done. The same command continues. Logs: {home}"
+        )
     if status not in summary.WELL:
         raise FedGMError(f"the run is {status or 'not begun'} (flwr run ended with {code}). Logs: {home}")

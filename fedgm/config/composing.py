@@ -68,11 +68,17 @@ def with_plain_paths(words: Sequence[str]) -> list[str]:
 
     >>> with_plain_paths(["seed=1", "output_dir=Größe (2)", "output_dir=plain", "output_dir='quoted'"])
     ['seed=1', "output_dir='Größe (2)'", 'output_dir=plain', "output_dir='quoted'"]
+
+    A comma separates paths in a multirun, and is a letter in one run:
+
+    >>> with_plain_paths(["output_dir=a,b"]), with_plain_paths(["-m", "data.path=a.npz,b.npz"])
+    (["output_dir='a,b'"], ['-m', 'data.path=a.npz,b.npz'])
     """
-    return [_plain_path(word) for word in words]
+    is_multirun = any(word in ("-m", "--multirun") for word in words)
+    return [_plain_path(word, is_multirun) for word in words]
 
 
-def _plain_path(word: str) -> str:
+def _plain_path(word: str, may_be_several: bool) -> str:
     if HALVES.search(word):
         raise RefusedError(
             f"{word}: it has bytes that are not text in this locale. Try other letters, or LC_ALL=C.UTF-8"
@@ -83,8 +89,10 @@ def _plain_path(word: str) -> str:
     if value == "~" or value.startswith("~/"):
         value = str(Path(value).expanduser())
     try:
-        OverridesParser.create().parse_override(f"{key}={value}")
+        several = OverridesParser.create().parse_override(f"{key}={value}").is_sweep_override()
     except HydraException:
+        several, may_be_several = True, False
+    if several and not may_be_several:
         escaped = value.replace("'", "\\'")
         return f"{key}='{escaped}'"
     return f"{key}={value}"

@@ -231,12 +231,16 @@ def held_out_evaluation(data: ClientData, clients: int, seed: int) -> ClientEval
     hint = "eval.held_out=0, or data=hapt, chitchat, shakespeare or text"
     require_fits(isinstance(data, HasHeldOut), key, str(clients), allowed, hint)
     assert isinstance(data, HasHeldOut)
-    parts = [data.held_out(client) for client in _drawn(data, clients, seed, key)]
-    parts = [part for part in parts if len(part)]
-    require_fits(
-        bool(parts), key, str(clients), "none of these clients has held-out samples", f"{key}={data.count}"
-    )
-    return ClientEvaluation(parts)
+    return ClientEvaluation([data.held_out(client) for client in held_out_clients(data, clients, seed, key)])
+
+
+def held_out_clients(data: ClientData, clients: int, seed: int, key: str) -> list[int]:
+    """Which clients are measured: those of the drawn ones that have held-out samples."""
+    assert isinstance(data, HasHeldOut)
+    drawn = [client for client in _drawn(data, clients, seed, key) if len(data.held_out(client))]
+    said = "none of these clients has held-out samples"
+    require_fits(bool(drawn), key, str(clients), said, f"{key}={data.count}")
+    return drawn
 
 
 def _drawn(data: ClientData, clients: int, seed: int, key: str) -> list[int]:

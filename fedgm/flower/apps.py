@@ -2,6 +2,7 @@
 # pyright: reportMissingImports=false
 
 import shlex
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,9 @@ def server_app() -> ServerApp:
         log = str(given.get("log", ""))
         console = Screen(file=Path(log).open("a", buffering=1) if log else None)  # noqa: SIM115 - until the end
         try:
-            serve(FlowerPost(grid), words_in(given), terms, console)
+            with warnings.catch_warnings():  # who is missing in a round is one: Flower's log alone hides it
+                warnings.showwarning = lambda message, *_, **__: console.say(f"warning: {message}")
+                serve(FlowerPost(grid), words_in(given), terms, console)
         except FedGMError as error:
             console.say(f"error: {error}")
             raise

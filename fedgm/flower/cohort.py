@@ -8,6 +8,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from fedgm.client.controls import FedDyn, ScaffoldM
+from fedgm.client.momenta import FedAvgM, FedCM, MimeLite, Stem
+from fedgm.client.personal import PerFedAvg
 from fedgm.client.rules import FedProx, LastUpdates, Plain, Scaffold
 from fedgm.client.weights import History, Snapshot, is_finite, stays_finite
 from fedgm.clock import steady
@@ -22,7 +25,10 @@ from fedgm.upload.message import Plain as WholeDelta
 from fedgm.upload.message import Sent
 from fedgm.upload.packing import unpack
 
-DEPLOYED = (Plain, FedProx, Scaffold, LastUpdates)  # client rules that nodes run
+# Client rules that nodes run: all that a client needs is its model, what the server sends and what it keeps.
+DEPLOYED = (
+    Plain, FedProx, Scaffold, LastUpdates, FedCM, FedAvgM, MimeLite, Stem, ScaffoldM, FedDyn, PerFedAvg,
+)  # fmt: skip
 
 
 @dataclass
@@ -41,11 +47,9 @@ class RemoteCohort(CohortTrainer):
         self.post, self.terms, self.run = post, terms, run
         self.directory = Directory(post, terms)
         self.arrived = Arrived()
-        reason = "it needs past models, or sends what nodes and server have not been tested with"
+        reason = "it needs models that a node has not got, counts another update than it sends, or is new"
         rule = type(self.parts.rule)
-        require_fits(
-            rule in DEPLOYED, "client", rule.__name__, reason, "client=plain, fedprox, scaffold or mifa"
-        )
+        require_fits(rule in DEPLOYED, "client", rule.__name__, reason, "client=plain, or scaffold")
         whole = isinstance(self.parts.upload, WholeDelta)
         reason = "deltas measured from x_t are computed by the server, so clients send all of their model"
         ok = whole or self.participation.anchor == "start"
@@ -117,7 +121,7 @@ class RemoteCohort(CohortTrainer):
                     del waiting[client]
                     parcel = self.order(tasks_of[client], t, history)
                     open_[self.post.push(online[client], "train", parcel, self.terms.timeout)] = client
-                elif now - waiting[client] > self.terms.wait:
+                elif now - waiting[client] > self.terms.wait and not self.directory.asking:
                     del waiting[client]
                     arrived.reasons[client] = f"its node is not online (waited {self.terms.wait:g} s)"
             for answer in self.post.pull(list(open_)) if open_ else ():

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fedgm.client.rules import LastUpdates
 from fedgm.client.weights import History
 from fedgm.clock import steady
 from fedgm.errors import FedGMError, require_fits
@@ -48,7 +49,8 @@ class LiveCohort(RemoteCohort):
         self.why: dict[int, str] = {}  # the last of them
         self._begun = False
         reason = "its memory of each client holds weighted updates, and weights are known on arrival alone"
-        require_fits(not self.parts.rule.needs_plain_upload, "client", "mifa", reason, "participation=ideal")
+        fits = not isinstance(self.parts.rule, LastUpdates)
+        require_fits(fits, "client", "mifa", reason, "participation=ideal")
 
     def tasks(self, t: int, history: History) -> list[ClientTask]:
         """Those that have arrived for round ``t``, in the order of their arrival."""
@@ -131,7 +133,8 @@ class LiveCohort(RemoteCohort):
         """End the run, with what is missing, where not enough clients can arrive any more."""
         out = [client for client, times in self.failed.items() if times >= self.terms.tries]
         left = self.data.count - len(out)
-        if left >= self.scheme.per_round and (self.working or silent <= self.terms.wait):
+        patience = self.terms.timeout if self.directory.asking else self.terms.wait
+        if left >= self.scheme.per_round and (self.working or silent <= patience):
             return
         why = [f"client {client}: {reason}" for client, reason in sorted(self.why.items())]
         why += [f"node {node}: {reason}" for node, reason in self.directory.refused.items()]

@@ -209,8 +209,10 @@ def loopback(home: Path, nodes: int, tls: bool) -> Generator[Loopback]:
         yield Loopback(home.resolve(), nodes, tls, keeper)
     finally:
         assert keeper.stdin is not None
+        assert keeper.stdout is not None
         keeper.stdin.close()
         keeper.wait()
+        keeper.stdout.close()
 
 
 def make_keys(folder: Path, nodes: int) -> None:

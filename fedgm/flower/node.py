@@ -3,7 +3,7 @@
 import sys
 import warnings
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,9 @@ class OneClient(CohortTrainer):
     def __init__(self, order: Order, *loop: Any) -> None:
         super().__init__(*loop)
         self.task = ClientTask(order.client, 0, order.epochs, order.weight, order.round)
+        theirs, ours = order.start.x.numel(), self.weights.read().x.numel()
+        if theirs != ours:
+            raise FedGMError(f"the server's model has {theirs:,} parameters, that of this node {ours:,}")
         self.start = History(1)
         self.start.push(order.start, order.shared)
         for group, rate in zip(self.client.optimizer.param_groups, order.rates, strict=True):
@@ -69,9 +72,7 @@ def work(
     order = Order.opened(parcel)
     if client is not None and order.client != client:
         raise FedGMError(f"this node is client {client}, and was asked to be client {order.client}")
-    cfg = compose([*words, *own, *ALONE])
-    config = require_sound(cfg)
-    here = name_of(identity(cfg), config.seed)
+    config, here = _configured((*words, *own, *ALONE))
     if not own and order.run != here:
         raise FedGMError(f"the server runs {order.run}, but this node's configuration is {here}")
     parts = build_parts(config)
@@ -85,6 +86,14 @@ def work(
     return Return(order.client, order.round, size, update.result, sent, buffers, counters, rest).packed()
 
 
+@lru_cache(maxsize=1)  # a process that does several orders reads its words once
+def _configured(words: tuple[str, ...]) -> tuple[RunConfig, str]:
+    """The configuration, and the name of its run."""
+    cfg = compose(words)
+    config = require_sound(cfg)
+    return config, name_of(identity(cfg), config.seed)
+
+
 def _train(
     config: RunConfig,
     parts: Parts,
@@ -94,7 +103,7 @@ def _train(
     state: Path,
 ) -> tuple[ClientUpdate, bytes]:
     keep = config.checkpoint
-    keeps = parts.client.sends or parts.upload.keeps or config.local.state == "keep"
+    keeps = parts.client.keeps or parts.upload.keeps or config.local.state == "keep"
     store = ClientStore(state / order.run, keep.every, keep.keep, keep.sync, order.run) if keeps else None
     if store is not None:  # work that did not reach the server has not happened
         store.forget_beyond(store.newest(until=sys.maxsize) | {order.client: order.before - 1})

@@ -62,15 +62,22 @@ class Directory:
     refused: dict[int, str] = field(default_factory=dict[int, str])  # node -> why it is nobody
     _asked: dict[str, int] = field(default_factory=dict[str, int])  # message -> node
     _online: dict[int, int] = field(default_factory=dict[int, int])
+    _nodes: dict[int, str] = field(default_factory=dict[int, str])
     _looked: float = -1.0
     _doubled: dict[int, float] = field(default_factory=dict[int, float])  # client -> since when on two nodes
+
+    @property
+    def asking(self) -> bool:
+        """Whether a node that is there has not said yet who it is: on a busy machine that takes a minute."""
+        return any(node in self._nodes for node in self._asked.values())
 
     def online(self) -> dict[int, int]:
         """Client -> node of those that are there; new nodes are asked, and count once they have answered."""
         now = steady()
         if now - self._looked < self.terms.poll:
             return self._online
-        self._looked, nodes = now, self.post.nodes()
+        self._looked, self._nodes = now, self.post.nodes()
+        nodes = self._nodes
         for answer in self.post.pull(list(self._asked)) if self._asked else ():
             self._heard(self._asked.pop(answer.id), answer)
         for node, name in nodes.items():

@@ -18,8 +18,12 @@ from fedgm.running.start import execute
 from fedgm.screen import Screen
 from fedgm.seals import name_of
 
-# Of these groups deployments have the plain choice alone, and samplers that do not look at the model.
-PLAIN = {"sending": "all", "privacy": "none", "work": "constant"}
+# Of these groups deployments have the plain choice alone: why, and samplers that do not look at the model.
+PLAIN = {
+    "sending": ("all", "not in deployments: every update has been sent before it is known who should send"),
+    "privacy": ("none", "not in deployments: nodes know the seed, and could subtract the noise"),
+    "work": ("constant", "not in deployments: nodes do the work of local.* in every round"),
+}
 CHOOSING = "fedgm.participation.choosing."
 LIVE = "fedgm.participation.live.live"  # the scheme of a real clock
 
@@ -28,8 +32,8 @@ def serve(post: Post, words: Sequence[str], terms: Terms, console: Screen | None
     """Do what ``python run.py WORDS`` does with clients that ``post`` reaches; the same words continue."""
     words = [*words, "trainer.workers=1"]  # the server itself trains nobody
     cfg = compose(words)
-    for group, name in PLAIN.items():
-        require_fits(cfg[group].name == name, group, cfg[group].name, "not in deployments", f"{group}={name}")
+    for group, (name, reason) in PLAIN.items():
+        require_fits(cfg[group].name == name, group, cfg[group].name, reason, f"{group}={name}")
     sampler = OmegaConf.select(cfg, "participation.sampler") or {}
     ok, key = not str(sampler.get("_target_")).startswith(CHOOSING), "participation/sampler"
     require_fits(ok, key, sampler.get("name"), "not in deployments: it measures clients", f"{key}=uniform")

@@ -62,6 +62,10 @@ class Deployment:
         """Rounds that are recorded."""
         return sum(path.read_text().count("\n") for path in self.output.glob("*/*/seed=*/metrics.jsonl"))
 
+    def wait_for_rounds(self, least: int) -> None:
+        """Until so many are recorded, or it has ended."""
+        until(lambda: self.rows() >= least or self.process.poll() is not None, self)
+
     def folder(self) -> Path:
         """Of the one run."""
         (folder,) = self.output.glob("*/*/seed=*")

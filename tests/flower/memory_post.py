@@ -23,11 +23,13 @@ class MemoryPost:
     def __init__(self, words: Sequence[str], state: Path, clients: int = 5, named: bool = False) -> None:
         self.words, self.state, self.named = list(words), state, named
         self.online = {100 + client: client for client in range(clients)}
+        self.own: dict[int, tuple[str, ...]] = {}  # words of single nodes
         self.faults: dict[int, Callable[[bytes], bytes | Answer]] = {}  # instead of what it trained
         self.slow: dict[int, int] = {}  # looks until its answer is there
         self.mute: set[int] = set()  # never answers
         self.dead: set[int] = set()  # nodes that only look online: work for them gets lost
         self.kill_at: int | None = None  # the look at which the server dies
+        self.kill_when: Callable[[], bool] = lambda: False  # or the first look at which this holds
         self.pushed: list[tuple[str, int]] = []  # kind and client
         self.sizes: list[int] = []  # bytes of what was trained
         self.looks = 0
@@ -49,10 +51,16 @@ class MemoryPost:
 
     def pull(self, ids):
         self.looks += 1
-        if self.looks == self.kill_at:
+        if self.looks == self.kill_at or self.kill_when():
             raise Killed
         there = [name for name in ids if name in self._answers and self._answers[name][0] <= self.looks]
         return [self._answers.pop(name)[1] for name in there]
+
+    def replace(self, client):
+        """Its node was killed and is back: another id, as after a restart without a key."""
+        old = next(node for node, on_it in self.online.items() if on_it == client)
+        del self.online[old]
+        self.online[max(*self.online, old) + 100] = client
 
     def trained(self):
         """Clients that were asked to train, in order."""
@@ -62,7 +70,7 @@ class MemoryPost:
         if kind == "query":
             return Answer("", str(client).encode())
         try:
-            came = work(parcel, self.words, self.state / str(client), client=client)
+            came = work(parcel, self.words, self.state / str(client), self.own.get(client, ()), client)
         except FedGMError as error:  # as a ClientApp that raises
             return Answer("", error=str(error))
         self.sizes.append(len(came))

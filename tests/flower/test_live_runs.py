@@ -7,6 +7,7 @@ import pytest
 
 import fedgm
 from fedgm.errors import FedGMError, RefusedError
+from fedgm.flower.parcel import unpack
 from fedgm.flower.post import Answer, Terms
 from fedgm.flower.server import serve
 from tests.flower.memory_post import WORDS, Killed, MemoryPost
@@ -35,7 +36,8 @@ def replayed(folder, tmp_path, *words):
 
 
 def arrivals(folder):
-    return [json.loads(line) for line in (folder / "arrivals.jsonl").read_text().splitlines()]
+    path = folder / "arrivals.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def require_each_once(folder, rounds=8, per_round=2):
@@ -81,6 +83,34 @@ def test_work_that_got_lost_leaves_no_trace_in_what_a_client_keeps(tmp_path):
     assert model(replayed(folder, tmp_path, "client=scaffold")) == model(folder)
 
 
+def test_60_arrivals_one_node_ten_times_slower_one_killed_twice_and_the_server_too(tmp_path):
+    long = ["rounds=30", "eval.every=30", "participation.max_staleness=20"]
+    came = Counter()
+
+    def killed_twice(parcel):
+        came[1] += 1
+        if came[1] not in (3, 7):
+            return parcel
+        post.replace(1)
+        return Answer("", error="the node is gone", lost=True)
+
+    for kill_at in (9, 14, None):  # looks of one server after the other
+        post = memory(tmp_path, *long)
+        post.slow[3] = 20  # looks; the others take 2 on average
+        post.faults, post.kill_at = {1: killed_twice}, kill_at
+        if kill_at is None:
+            folder = served(post, tmp_path, *long).folder
+        else:
+            with pytest.raises(Killed):
+                served(post, tmp_path, *long)
+    require_each_once(folder, rounds=30)
+    who = Counter(task[0] for row in arrivals(folder) for task in row["tasks"])
+    assert who.total() == 60
+    assert came[1] > 7  # it was killed twice, and came back
+    assert 0 < who[3] < min(who[0], who[1], who[2])
+    assert model(replayed(folder, tmp_path, *long)) == model(folder)
+
+
 @pytest.mark.parametrize("look", [4, 9])
 def test_a_killed_server_loses_and_doubles_nothing(look, tmp_path):
     post = memory(tmp_path)
@@ -97,21 +127,46 @@ def test_a_killed_server_loses_and_doubles_nothing(look, tmp_path):
     assert model(replayed(folder, tmp_path)) == model(folder)
 
 
+def test_rounds_after_the_last_checkpoint_are_computed_again_from_the_same_arrivals(tmp_path):
+    words = ["checkpoint.every=4"]
+    post = memory(tmp_path, *words)
+    post.kill_when = lambda: len(stored_rows(tmp_path)) == 6  # two rounds after the checkpoint
+    with pytest.raises(Killed):
+        served(post, tmp_path, *words)
+    (folder,), before = (tmp_path / "served").glob("*/*/seed=0"), stored_rows(tmp_path)
+    there = sorted((folder / "checkpoints" / "arrivals").glob("*"))
+    rounds = [unpack(path.read_bytes().partition(b"\n")[2])[1]["round"] for path in there]  # behind the seal
+    assert max(rounds) > 5  # one that was trained on a model which must be computed again
+    served(memory(tmp_path, *words), tmp_path, *words)
+    require_each_once(folder)
+    assert arrivals(folder)[:6] == before  # rounds 5 and 6, from what was stored
+    used = {number for row in arrivals(folder) for number in row["numbers"]}
+    assert {int(path.stem) for path in there} <= used
+    assert model(replayed(folder, tmp_path, *words)) == model(folder)
+
+
+def stored_rows(tmp_path):
+    return [row for path in (tmp_path / "served").glob("*/*/seed=0") for row in arrivals(path)]
+
+
+def waiting(tmp_path):
+    """Files of arrivals that no round has used."""
+    used = {number for row in stored_rows(tmp_path) for number in row["numbers"]}
+    there = sorted((tmp_path / "served").glob("*/*/seed=0/checkpoints/arrivals/*.safetensors"))
+    return [path for path in there if int(path.stem) not in used]
+
+
 def test_a_damaged_arrival_is_named_and_the_run_goes_on(tmp_path):
     post = memory(tmp_path)
-    post.kill_at = 7
+    post.kill_when = lambda: bool(waiting(tmp_path)) and len(stored_rows(tmp_path)) > 2
     with pytest.raises(Killed):
         served(post, tmp_path)
-    (folder,) = (tmp_path / "served").glob("*/*/seed=0")
-    used = {number for row in arrivals(folder) for number in row["numbers"]}
-    waiting = [p for p in sorted((folder / "checkpoints" / "arrivals").glob("*")) if int(p.stem) not in used]
-    if not waiting:
-        pytest.fail("the server was killed when nothing was waiting: choose another look")
-    content = bytearray(waiting[0].read_bytes())
+    damaged = waiting(tmp_path)[0]
+    content = bytearray(damaged.read_bytes())
     content[-5] ^= 1
-    waiting[0].write_bytes(content)
-    with pytest.warns(UserWarning, match=f"{waiting[0].name} is damaged, and its update is lost"):
-        served(memory(tmp_path), tmp_path)
+    damaged.write_bytes(content)
+    with pytest.warns(UserWarning, match=f"{damaged.name} is damaged, and its update is lost"):
+        folder = served(memory(tmp_path), tmp_path).folder
     require_each_once(folder)
 
 

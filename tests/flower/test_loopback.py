@@ -68,36 +68,64 @@ def test_the_command_is_a_run_like_any_other(tmp_path):
     assert "already done" in again.log.read_text()
 
 
-@pytest.mark.parametrize("victim", ["flwr-serverapp", "flower-superlink"])
-def test_after_a_kill_the_same_command_continues_to_the_same_bytes(victim, tmp_path):
-    words = ["client=scaffold", "clients.per_round=2"]
-    deployment = Deployment(tmp_path / "deployed", *words)
-    until(lambda: deployment.rows() >= 1 or deployment.process.poll() is not None, deployment)
-    deployment.kill(victim)
-    assert deployment.wait() != 0
-    done = deployment.rows()
-    again = Deployment(tmp_path / "deployed", *words)
-    assert again.wait() == 0, again.text()
-    assert f"continuing after round {done}" in again.log.read_text()
-    assert model(again.folder()) == model(simulated(tmp_path, *words))
+def test_after_kills_the_same_command_continues_to_the_same_bytes(tmp_path):
+    """Of a node between rounds, which comes back; of the ServerApp and of the SuperLink, which end it."""
+    words = ["client=scaffold", "clients.count=2", "clients.per_round=2", "rounds=4"]
+    output = tmp_path / "deployed"
+
+    def deployed(least, *victims):
+        """Start it, wait for so many rounds, kill, wait for one more, kill."""
+        deployment = Deployment(output, *words, nodes=2)
+        for number, victim in enumerate(victims, start=least):
+            deployment.wait_for_rounds(number)
+            deployment.kill(victim)
+        return deployment
+
+    first = deployed(1, "partition-id=1", "flwr-serverapp")
+    assert first.wait() != 0
+    assert "the ServerApp has ended before the run was done" in first.log.read_text()
+    done = first.rows()
+    assert done >= 2  # it went on without a restart when a node was killed
+    second = deployed(done + 1, "flower-superlink")
+    assert second.wait() != 0
+    assert f"continuing after round {done}" in second.log.read_text()
+    done = second.rows()
+    third = deployed(0)
+    assert third.wait() == 0, third.text()
+    assert f"continuing after round {done}" in third.log.read_text()
+    assert model(third.folder()) == model(simulated(tmp_path, *words))
 
 
-def test_a_killed_node_comes_back_and_nothing_changes(tmp_path):
-    words = ["client=scaffold", "clients.per_round=5", "rounds=2"]
-    deployment = Deployment(tmp_path / "deployed", *words)
-    until(lambda: deployment.rows() >= 1 or deployment.process.poll() is not None, deployment)
-    deployment.kill("partition-id=2")
-    assert deployment.wait() == 0, deployment.text()
-    assert model(deployment.folder()) == model(simulated(tmp_path, *words))
+HOW = {"Ctrl-C": signal.SIGINT, "kill": signal.SIGTERM, "kill -9": signal.SIGKILL}
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
+@pytest.mark.parametrize("how", HOW.values(), ids=HOW)
 def test_nothing_is_left_running(how, tmp_path):
-    deployment = Deployment(tmp_path / "deployed", nodes=5)
-    until(lambda: len(deployment.pids("flower-supernode")) >= 5, deployment)
+    one = ["clients.count=1", "clients.per_round=1"]
+    deployment = Deployment(tmp_path / "deployed", *one, nodes=1)
+    until(lambda: deployment.pids("flwr-clientapp") or deployment.process.poll() is not None, deployment)
     os.kill(deployment.process.pid, how)
-    assert deployment.wait() == (130 if how == signal.SIGINT else -9)
+    assert deployment.wait() == (130 if how == signal.SIGINT else -how)
     assert deployment.pids() == []
+
+
+def test_what_nodes_should_not_send_is_named_and_the_round_goes_on(tmp_path):
+    words = ["rounds=1", "clients.count=4", "clients.per_round=4", f"output_dir={tmp_path / 'deployed'}"]
+    said = []
+    with loopback(tmp_path / "home", nodes=4, tls=False) as nodes:
+        source = "data.source._target_=tests.flower.broken_source."
+        nodes.words |= {1: f"{source}nan", 2: "model.width=4", 3: f"{source}unreadable"}
+        nodes.start()
+        settings = {"words": shlex.join([*WORDS, *words]), "log": str(tmp_path / "log"), "min-replies": 1}
+        assert nodes.run(settings, said.append) == 0, (said, nodes.log("run").read_text())
+    (line,) = [line for line in said if "round 1 goes on without" in line]
+    assert "client 1: its update is not finite" in line
+    assert "the server's model has 19,954 parameters" in line
+    assert "client 2: " in line
+    assert "no disk" in line
+    (folder,) = (tmp_path / "deployed").glob("*/*/seed=0")
+    (row,) = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert row["cohort/clients"] == 1
 
 
 @pytest.fixture
@@ -129,6 +157,8 @@ def test_nobody_gets_in_who_should_not(ca, key, reason, link, tmp_path):
     said = link.log("stranger").read_text()
     assert link.codes["stranger"] != 0, said
     assert reason in said.lower()
+    private = [path for path in (link.home / "keys").iterdir() if not path.suffix or path.suffix == ".key"]
+    assert [path.name for path in private if path.stat().st_mode & 0o077] == []
 
 
 LIVE = ["participation=live", "clients.count=4", "clients.per_round=2", "rounds=8", "eval.every=8"]

@@ -37,6 +37,9 @@ def memory(tmp_path, *words, **kwargs):
 
 
 EQUAL = {
+    "fedavg": ["algorithm=fedavg"],
+    "multistage": ["schedule=multistage", "schedule.etas=[2.0,1.0]"],
+    "topk": ["upload=topk", "upload.share=0.1"],
     "fedadam by samples": ["algorithm=fedadam", "clients.weights=samples"],
     "scaffold": ["client=scaffold", "local.epochs=2"],
     "batchnorm": ["model.norm=batch", "data.min_samples=2"],
@@ -56,6 +59,29 @@ def test_it_ends_with_the_bytes_of_the_simulation(words, tmp_path):
     assert len(post.trained()) == 9
     if any(word.startswith("upload=") for word in words):  # on the wire, not only in the count
         assert max(post.sizes) < 19_954 * 4 / 3
+
+
+# With what they need besides; FedProx and MIFA, too
+RULES = {
+    "fedprox": [],
+    "mifa": [],
+    "fedcm": [],
+    "mimelite": [],
+    "per_fedavg": ["client.hessian=0.01", "local.epochs=3"],
+    "fedavg_m": ["algorithm=fedavg"],
+    "scaffold_m": ["algorithm=fedavg"],
+    "feddyn": ["algorithm=fedavg"],
+    "stem": ["algorithm=fedavg"],
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_client_rules_of_nodes_are_those_of_the_simulation(rule, tmp_path):
+    words = ["clients.count=3", "clients.per_round=2", f"client={rule}", *RULES[rule]]
+    here, post = simulated(tmp_path, *words), memory(tmp_path, *words, clients=3)
+    there = served(post, tmp_path, *words).folder
+    assert model(there) == model(here)
+    assert rows(there) == rows(here)
 
 
 @pytest.mark.parametrize("words", [[], ["client=scaffold"]], ids=["fedgm", "scaffold"])
@@ -109,7 +135,7 @@ HOSTILE = [
     (nan, "its update is not finite"),
     (short, "update is torch.float32 of shape [19953], not torch.float32 of shape [19954]"),
     (lambda parcel: PICKLE, "it is not a message of fedgm"),
-    (lambda parcel: bytes(50_000_000), "it has 50,000,000 bytes, at most"),
+    (lambda parcel: bytes(2_000_000_000), "it has 2,000,000,000 bytes, at most"),
     (lambda parcel: b"", "it is not a message of fedgm"),
     (lambda parcel: Answer("", error="out of memory"), "out of memory"),
 ]
@@ -148,6 +174,12 @@ def test_who_is_missing_is_named(tmp_path):
     assert "client 4: its node is not online (waited 0.1 s)" in str(error.value)
 
 
+def test_a_node_that_is_there_and_slow_to_say_who_it_is_is_not_missing(tmp_path):
+    post = memory(tmp_path, "rounds=1")
+    post.slow = dict.fromkeys(range(5), 20)
+    assert served(post, tmp_path, "rounds=1", terms=Terms(wait=0.0, poll=0.0)).status == "finished"
+
+
 def test_two_nodes_that_are_the_same_client_are_refused(tmp_path):
     post = memory(tmp_path)
     post.online[200] = 3
@@ -170,6 +202,15 @@ def test_a_node_with_another_configuration_refuses(tmp_path):
         served(post, tmp_path)
 
 
+def test_a_node_with_another_model_is_named(tmp_path):
+    post = memory(tmp_path, "clients.per_round=5")
+    post.own[2] = ("model.width=4",)
+    with pytest.raises(
+        FedGMError, match="client 2: the server's model has 19,954 parameters, that of this node"
+    ):
+        served(post, tmp_path, "clients.per_round=5")
+
+
 def test_updates_measured_from_the_newest_model_cannot_be_compressed(tmp_path):
     words = ["participation=autonomous_current", "upload=topk"]
     with pytest.raises(RefusedError, match=r"participation.anchor=current"):
@@ -177,10 +218,21 @@ def test_updates_measured_from_the_newest_model_cannot_be_compressed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("word", "key"),
-    [("sending=optimal", "sending"), ("work=post_local", "work"), ("client=fedcm", "client"),
-     ("participation/sampler=power_of_choice", "participation/sampler")],
-)  # fmt: skip
-def test_what_deployments_do_not_have_is_refused(word, key, tmp_path):
-    with pytest.raises(RefusedError, match=f"^{key}="):
+    ("word", "said"),
+    [
+        ("sending=optimal", "sending=optimal: not in deployments: every update has been sent"),
+        ("privacy=central", "privacy=central: not in deployments: nodes know the seed"),
+        ("work=post_local", "work=post_local: not in deployments: nodes do the work of local"),
+        ("client=ghbm", "client=GHBM: it needs models that a node has not got"),
+        ("client=easgd", "client=EASGD: it needs models"),
+        ("client=dc_asgd", "client=DCASGD: it needs models"),
+        (
+            "participation/sampler=power_of_choice",
+            "participation/sampler=power_of_choice: not in deployments",
+        ),
+    ],
+)
+def test_what_deployments_do_not_have_is_refused(word, said, tmp_path):
+    with pytest.raises(RefusedError) as error:
         served(memory(tmp_path), tmp_path, word)
+    assert str(error.value).startswith(said)

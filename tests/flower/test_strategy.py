@@ -152,6 +152,8 @@ def broken(kind):
         content = good.content
         if kind == "nan":
             content["arrays"]["0.bias"] = Array((arrays["0.bias"] * float("nan")).numpy())
+        if kind == "another shape":
+            content["arrays"]["0.bias"] = Array(arrays["0.bias"][:-1].numpy())
         if kind == "a pickle":
             raw = b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00\x8c\x07builtins."
             content["arrays"]["0.bias"] = Array("float32", (8,), "numpy.ndarray", raw)
@@ -162,7 +164,7 @@ def broken(kind):
     return reply
 
 
-@pytest.mark.parametrize("kind", ["an error", "nan", "a pickle", "nothing"])
+@pytest.mark.parametrize("kind", ["an error", "nan", "another shape", "a pickle", "nothing"])
 def test_replies_that_cannot_count_are_named(kind, caplog, monkeypatch):
     monkeypatch.setattr(logging.getLogger("flwr"), "propagate", True)  # caplog listens at the root
     grid = MemoryGrid(broken(kind))

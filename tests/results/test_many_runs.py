@@ -184,3 +184,23 @@ def test_a_seal_is_still_checked(home):
     text = (folder / "metrics.jsonl").read_text()
     (folder / "metrics.jsonl").write_text(text.replace('"round": 1,', '"round": 1 ,'))
     assert "damaged" in listed(home)
+
+
+def test_a_file_of_another_size_is_damaged_without_being_read(tmp_path, monkeypatch):
+    (tmp_path / "model.safetensors").write_bytes(b"model")
+    summary = {"digests": seals.checksums(tmp_path, ["model.safetensors"])}
+    assert seals.changed(tmp_path, summary, ["model.safetensors"]) == []
+    with (tmp_path / "model.safetensors").open("r+b") as file:
+        file.truncate(40 * 2**30)  # sparse
+    monkeypatch.setattr(seals.hashlib, "file_digest", lambda *_: pytest.fail("it was read"))
+    assert seals.changed(tmp_path, summary, ["model.safetensors"]) == ["model.safetensors"]
+
+
+def test_checksums_of_older_summaries_have_no_sizes(tmp_path):
+    (tmp_path / "config.yaml").write_bytes(b"seed: 0")
+    (now,) = seals.checksums(tmp_path, ["config.yaml"]).values()
+    size, older = now.split(" ")
+    assert size == "7"
+    assert seals.changed(tmp_path, {"digests": {"config.yaml": older}}, ["config.yaml"]) == []
+    (tmp_path / "config.yaml").write_bytes(b"seed: 1")
+    assert seals.changed(tmp_path, {"digests": {"config.yaml": older}}, ["config.yaml"]) == ["config.yaml"]
