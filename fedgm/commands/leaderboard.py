@@ -14,6 +14,9 @@ from fedgm.commands._options import as_words, config_dir
 @click.argument("overrides", nargs=-1)
 @click.option("--add", "added", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
               help="Rules of yours that join: mine: {name, overrides, points}.")  # fmt: skip
+@click.option(
+    "--only", metavar="RULES", help="Some rules alone: fedavg,fedgm. Several machines can share a board."
+)
 @click.option("--workers", type=click.IntRange(min=1), help="Runs side by side  [default: one per core].")
 @config_dir
 @click.option("--output-dir", default="outputs", show_default=True, help="Run folders.")
@@ -24,7 +27,7 @@ from fedgm.commands._options import as_words, config_dir
 @click.option("--page", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the table into this page, and the picture beside it; runs nothing.")  # fmt: skip
 def command(
-    board: str, overrides: tuple[str, ...], added: tuple[Path, ...], workers: int | None,
+    board: str, overrides: tuple[str, ...], added: tuple[Path, ...], only: str | None, workers: int | None,
     config_dir: Path | None, output_dir: str, stored: tuple[str, ...], show: bool, export: str | None,
     page: Path | None,
 ) -> None:  # fmt: skip
@@ -42,15 +45,17 @@ def command(
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # scancel means what Ctrl-C means
     console = Screen()
     words = [*as_words(None, config_dir), *overrides]
-    planned = work.load(board, words, output_dir, stored, added, console)
+    chosen = only.split(",") if only else []
+    planned = work.load(board, words, output_dir, stored, added, chosen, console)
     failed = {} if show or export or page else planned.run(workers or default_workers())
-    console.print(board_page.table(standings(planned)))
-    for line in board_page.sentences(standings(planned)):
+    found = standings(planned)
+    console.print(board_page.table(found))
+    for line in board_page.sentences(found):
         console.say(line)
     if export:
         console.say(f"  {planned.export(Path(export))} runs in {export}")
     if page:
-        for path in board_page.write(standings(planned), page):
+        for path in board_page.write(found, page):
             console.say(f"  {path}")
     for (_, seed), reason in failed.items():
         console.say(f"failed on seed {seed}: {reason}")

@@ -84,7 +84,9 @@ def load(
     train, test = list[Owned](), list[Owned]()
     for subject in range(1, SUBJECTS + 1):
         own = records[records["subject"] == subject]
-        values = np.ascontiguousarray(((own["axes"] - np.float32(MEAN)) / np.float32(STD)).T)
+        values = np.ascontiguousarray(
+            ((own["axes"] - np.array(MEAN, np.float32)) / np.array(STD, np.float32)).T
+        )
         starts, labels = places(own["label"], own["recording"], window, hop, len(classes))
         held_out, kept = split(starts, labels, window, test_share)
         train.append(_cut(values, starts[kept], labels[kept], window))

@@ -102,7 +102,7 @@ class SignalFederation:
     @property
     def facts(self) -> Mapping[str, Any]:
         """What the data decide about a model."""
-        return {"num_classes": len(self.signals.classes)}
+        return {"num_classes": len(self.signals.classes), "channels": self.signals.train.values.shape[1]}
 
     def size(self, client: int) -> int:
         """Number of windows of one client."""

@@ -12,7 +12,7 @@ from torch import nn
 from fedgm.config.parts import build, target_of
 from fedgm.data.federation import Federation
 from fedgm.data.images import Batch
-from fedgm.errors import ConfigError, DataError, near, require
+from fedgm.errors import ConfigError, DataError, near, require, require_fits
 
 WHY = "its BatchNorm has 1x1 pixels left, and one image there has no variance"
 
@@ -34,6 +34,21 @@ def build_net(node: Mapping[str, Any], given: Mapping[str, Any]) -> nn.Module:
         ) from None
     _replace_head(net, len(stored.meta["categories"]), int(given["num_classes"]))
     return net
+
+
+def require_kind(net: nn.Module, model: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    """Refuse images for a network over time, and signals (whose data know their ``channels``) for others."""
+    first = next((part for part in net.modules() if isinstance(part, nn.Conv1d | nn.Conv2d)), None)
+    name, channels = model["name"], facts.get("channels")
+    if channels is not None:
+        ok = isinstance(first, nn.Conv1d)
+        require_fits(ok, "model", name, "it takes images, and these data are signals", "model=cnn1d")
+        fits = isinstance(first, nn.Conv1d) and first.in_channels == channels
+        asked = model.get("channels")
+        require(fits, "model.channels", asked, f"{channels}, as the data have", f"model.channels={channels}")
+    elif "resolution" in facts:
+        ok = not isinstance(first, nn.Conv1d)
+        require_fits(ok, "model", name, "it takes signals, and these data are images", "model=resnet8")
 
 
 def require_weights(node: Mapping[str, Any]) -> Any:

@@ -14,6 +14,7 @@ from fedgm.models.layout import fit_layout
 from fedgm.running.model import load_model
 from fedgm.running.parts import load_clients
 from fedgm.running.trainer import WorkerShare
+from fedgm.tasks import TaskModule
 
 OFF = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
 SPLIT = "test"
@@ -38,7 +39,8 @@ def evaluate(
         fit_layout(module.net, clients, "cpu")  # pyright: ignore[reportArgumentType]
     trainer = pl.Trainer(accelerator="cpu", devices=1, **dict.fromkeys(OFF, False))
     trainer.validate(module, WorkerShare(trainer, clients.evaluations()[SPLIT], SPLIT), verbose=False)
-    return dict(module.measured)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    assert isinstance(module, TaskModule)
+    return {**module.measured}
 
 
 def _with_data(run: Path, words: Sequence[str], trust: Sequence[str]) -> RunConfig:

@@ -32,7 +32,7 @@ from fedgm.lightning import (
     SimpleProfiler,
     pl,
 )
-from fedgm.models.build import build_net, fit_batches
+from fedgm.models.build import build_net, fit_batches, require_kind
 from fedgm.models.layout import fit_layout, is_channels_last
 from fedgm.models.size import parameters
 from fedgm.running.checkpoint import AtomicCheckpointIO
@@ -59,6 +59,7 @@ def build_module(config: RunConfig, facts: Mapping[str, Any]) -> TaskModule:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive(config.seed, "init"))
         net = build_net(config.model, given)
+    require_kind(net, config.model, facts)
     require_model_fits(config, sum(p.numel() for p in net.parameters()), 1)
     side = facts.get("resolution") or config.data.resolution or 0
     layout = is_channels_last(net, bool(config.model["channels_last"]), side, config.trainer.accelerator)

@@ -15,7 +15,6 @@ from fedgm.results.run import Key, Run, once
 from fedgm.screen import Screen
 from fedgm.study import board_file, points
 from fedgm.study.board_file import Board, Rule
-from fedgm.study.display import job_words
 from fedgm.study.points import Job, SweepPlan
 from fedgm.study.sweep import Sweep, stored_runs
 from fedgm.study.sweep_file import SweepFile
@@ -94,8 +93,8 @@ def joined(parts: Iterable[Results], name: str) -> SweepPlan | None:
             if results.is_through(job, job.rounds) or job.key in jobs:
                 continue
             first = first or plan
-            words = f"{plan.file.name}, {job_words(plan, job)}"
-            jobs[job.key] = replace(job, point=len(jobs), values={"rule": words})
+            point = ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in job.values.items())
+            jobs[job.key] = replace(job, point=len(jobs), values={"rule": f"{plan.file.name}, {point}"})
             configs[job.key] = plan.configs[number]
     if first is None:
         return None
@@ -110,11 +109,13 @@ def load(
     output_dir: str | Path = "outputs",
     stored: Iterable[str | Path] = (),
     added: Iterable[Path] = (),
+    only: Sequence[str] = (),
     console: Screen | None = None,
 ) -> Leaderboard:
     """Read a board and the rules that join it; runs in the files or folders of ``stored`` count as done."""
     board = board_file.read(place)
     for path in added:
         board = board.with_rules(path)
+    board = board.only(only) if only else board
     known = stored_runs(stored)
     return Leaderboard(board, tuple(overrides), str(output_dir), console or Screen(), known)

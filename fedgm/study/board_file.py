@@ -62,6 +62,13 @@ class Board:
         chosen = tuple(points or rule.points)
         return SweepFile(self.path, rule.name, "grid", self.metric, self.goal, fixed, chosen, None)
 
+    def only(self, keys: Sequence[str]) -> "Board":
+        """The board with these of its rules alone: what several machines can share."""
+        known = [rule.key for rule in self.rules]
+        for key in keys:
+            require(key in known, "--only", key, ", ".join(known), f"--only {near(key, known) or known[0]}")
+        return replace(self, rules=tuple(rule for rule in self.rules if rule.key in keys))
+
     def with_rules(self, path: Path) -> "Board":
         """The board with the rules of another file beside its own."""
         added = _rules(path, _content(path))
@@ -161,13 +168,10 @@ def _points(where: str, node: Any) -> tuple[dict[str, Value], ...]:
         )
         points = [dict(zip(node, values, strict=True)) for values in product(*node.values())]
     else:
-        points = cast(list[dict[str, Any]], node)
-        ok = (
-            isinstance(node, list)
-            and bool(node)
-            and all(isinstance(point, dict) and point for point in points)
-        )
+        listed = cast(list[Any], node) if isinstance(node, list) else []
+        ok = bool(listed) and all(isinstance(point, dict) and point for point in listed)
         require(ok, where, node, "values by key, or a list of points", "points: {algorithm.eta: [0.5, 1.0]}")
+        points = cast(list[dict[str, Any]], listed)
         require(len(points) <= POINTS, where, f"{len(points)} points", f"at most {POINTS}", "fewer points")
         same = all(point.keys() == points[0].keys() for point in points)
         require(

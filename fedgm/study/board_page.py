@@ -122,7 +122,8 @@ def _chosen(line: Standing) -> str:
     if line.winner is None:
         return "not tuned yet" if len(line.tuned) < len(line.rule.points) else "no point finished"
     values = line.winner.job.values
-    return ", ".join(f"{key.rpartition('.')[2]} {values[key]:g}" for key in line.rule.swept)
+    chosen = line.rule.swept or list(values)
+    return ", ".join(f"{key.rpartition('.')[2]} {values[key]}".removesuffix(".0") for key in chosen)
 
 
 def _cost(line: Standing) -> str:

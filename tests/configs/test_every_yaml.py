@@ -49,6 +49,7 @@ MORE_KEYS = {
     "post_local": ["work/epochs"],
 }
 COMPANIONS = {
+    "cnn1d": ["data=hapt"],
     "sketch": ["algorithm=fetchsgd"],
     "batch_growth": ["work.etas=[1,0.9]"],
     "auto": ["schedule.probe=7", "rounds=14"],

@@ -98,6 +98,9 @@ def test_a_short_run_on_real_people_learns_and_shows_the_spread(config, tmp_path
         (("eval.held_out=31", "data=hapt"), r"eval\.held_out=31: expected at most the 30 clients"),
         (("eval.held_out=2",), r"eval\.held_out=2.*no held-out samples of their own.*data=hapt"),
         (("eval.held_out=-1",), r"eval\.held_out=-1"),
+        (("data=hapt", "model=resnet8"), r"model=resnet8.*these data are signals.*model=cnn1d"),
+        (("data=hapt", "model.channels=3"), r"model\.channels=3: expected 6"),
+        (("model=cnn1d",), r"model=cnn1d.*these data are images.*model=resnet8"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(config, tmp_path, words, part):

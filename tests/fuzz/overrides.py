@@ -21,7 +21,14 @@ GROUPS = (
     "algorithm", "schedule", "participation", "client", "upload", "model", "callbacks", "task", "data",
     "profile", "trainer", "track",
 )  # fmt: skip
-FETCHED = ("cifar10", "shakespeare")  # data that would be asked of the network
+FETCHED = (
+    "cifar10",
+    "shakespeare",
+    "hapt",
+    "chitchat",
+    "mnist",
+    "fashion_mnist",
+)  # data that would be asked of the network
 VALUES = {
     "number": ("-1", "0", "1", "2", "3", "5", "1000000000", "1000000000000", "9223372036854775808", "1e30"),
     "real": ("0.5", "-0.5", "0.9999999", "1e-300", "1e300", "1e400", "nan", "inf", "-inf", "0.0", "1.0"),
