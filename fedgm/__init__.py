@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedgm.api import load_model, load_runs, reproduce, run, suggest, sweep, versus
+    from fedgm.api import evaluate, load_model, load_runs, reproduce, run, suggest, sweep, versus
     from fedgm.federated.callback import FedGM
     from fedgm.federated.events import FederatedCallback
     from fedgm.federated.federate import federate
@@ -20,6 +20,7 @@ _PUBLIC = {
     "FedGM": "fedgm.federated.callback",
     "FederatedCallback": "fedgm.federated.events",
     "FederatedDDP": "fedgm.federated.workers",
+    "evaluate": "fedgm.api",
     "federate": "fedgm.federated.federate",
     "load_model": "fedgm.api",
     "load_runs": "fedgm.api",
@@ -33,6 +34,7 @@ __all__ = [
     "FedGM",
     "FederatedCallback",
     "FederatedDDP",
+    "evaluate",
     "federate",
     "load_model",
     "load_runs",
@@ -42,7 +44,7 @@ __all__ = [
     "sweep",
     "versus",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What a notebook needs: run, versus, suggest, sweep, reproduce, load_runs, load_model."""
+"""What a notebook needs: run, versus, suggest, sweep, reproduce, load_runs, load_model, evaluate."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -158,6 +158,23 @@ def load_model(run: str | Path, trust: Sequence[str] = ()) -> "pl.LightningModul
     from fedgm.running.model import load_model as load
 
     return load(run, trust)
+
+
+def evaluate(
+    run: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    weights: str | Path | None = None,
+    trust: Sequence[str] = (),
+) -> dict[str, float]:
+    """Do what ``fedgm eval RUN OVERRIDES`` does: a stored model on its test data, or on new data.
+
+    >>> evaluate("outputs/run/fedgm-1f0a3c5e/seed=0", ["data=npz", "data.path=new.npz"])  # doctest: +SKIP
+    {'test/loss': 1.61, 'test/acc': 0.44}
+    """
+    from fedgm.running.evaluation import evaluate as measure
+
+    return measure(run, overrides, trust, weights)
 
 
 def load_runs(output_dir: str | Path = "outputs", config: bool = True) -> "pd.DataFrame":

@@ -1,5 +1,7 @@
 """The one door to PyTorch Lightning: ``from fedgm.lightning import pl``, and every private name we use."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 from fedgm.operators import declare_torchvision_operators
@@ -20,6 +22,7 @@ from pytorch_lightning.plugins.environments import (  # noqa: E402
 )
 from pytorch_lightning.plugins.io import TorchCheckpointIO  # noqa: E402
 from pytorch_lightning.plugins.precision import Precision  # noqa: E402
+from pytorch_lightning.profilers import AdvancedProfiler, Profiler, SimpleProfiler  # noqa: E402
 from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy  # noqa: E402
 from pytorch_lightning.strategies.launchers.launcher import _Launcher as Launcher  # noqa: E402
 from pytorch_lightning.trainer.call import _call_callback_hooks as call_callback_hooks  # noqa: E402
@@ -29,6 +32,7 @@ from pytorch_lightning.utilities.model_helpers import is_overridden  # noqa: E40
 from pytorch_lightning.utilities.rank_zero import rank_zero_only, rank_zero_warn  # noqa: E402
 
 __all__ = [
+    "AdvancedProfiler",
     "Checkpoint",
     "ClusterEnvironment",
     "DDPStrategy",
@@ -40,8 +44,10 @@ __all__ = [
     "MLFlowLogger",
     "MisconfigurationException",
     "Precision",
+    "Profiler",
     "Progress",
     "SLURMEnvironment",
+    "SimpleProfiler",
     "SingleDeviceStrategy",
     "TorchCheckpointIO",
     "TorchElasticEnvironment",
@@ -52,7 +58,19 @@ __all__ = [
     "pl",
     "rank_zero_only",
     "rank_zero_warn",
+    "unsent",
 ]
+
+
+@contextmanager
+def unsent(connector: Any) -> Generator[dict[str, Any]]:
+    """What Lightning would send to the loggers meanwhile, at steps of its own counting; they get nothing."""
+    kept: dict[str, Any] = {}
+    vars(connector)["log_metrics"] = lambda metrics, step=None: kept.update(metrics)  # pyright: ignore
+    try:
+        yield kept
+    finally:
+        del vars(connector)["log_metrics"]
 
 
 def loop_states(loop: Loop, states: dict[str, Any], prefix: str = "") -> dict[str, Any]:

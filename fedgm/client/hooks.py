@@ -3,6 +3,7 @@
 Where no hook is overridden, a local step skips Lightning's calls (:func:`is_direct`).
 """
 
+import math
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +27,7 @@ class ModuleHooks:
         self._overridden = {name for name in (*BATCH_HOOKS, *STEP_HOOKS) if is_overridden(name, self.module)}
         self._connector = trainer._logger_connector
         self._logged = trainer.fit_loop.epoch_loop._results  # what `trainer._results` is while clients train
+        self._steps: dict[str, list[float]] = {}  # what the module logged per local step, in this round
 
     def start(self, batch: Any, step: int) -> bool:
         """Before a step; False where the module wants no more steps (it returns -1)."""
@@ -75,6 +77,14 @@ class ModuleHooks:
         self._call("on_train_batch_end", output, batch, step)
         if self._logged:
             self._connector.on_batch_end()
+            for name, value in self._connector.metrics["log"].items():
+                self._steps.setdefault(name, []).append(float(value))
+
+    def taken(self) -> dict[str, float]:
+        """Means over the local steps since the last call, of what the module logged per step."""
+        means = {name: math.fsum(values) / len(values) for name, values in self._steps.items()}
+        self._steps.clear()
+        return means
 
     @contextmanager
     def unlogged(self) -> Generator[None]:

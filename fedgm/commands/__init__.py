@@ -84,7 +84,7 @@ def summary(name: str) -> str:
 def main() -> None:
     """Server momentum in federated learning (FedGM, AAAI 2024).
 
-    Start with `fedgm run profile=tiny` (half a minute, no download), then
+    Start with `fedgm versus --profile tiny` (no download), then
     `fedgm run +experiment=multistage` (Figure 2 on real CIFAR-10, minutes).
     """
 

@@ -61,9 +61,10 @@ def send(folder: Path, project: str | None = None, trust: Sequence[str] = ()) ->
     track.mode, track.project = "online", project or track.project
     facts = summary.read(folder)
     values: Any = OmegaConf.to_container(cfg, resolve=True)
-    record = WandbRecord(track, folder, f"{facts['hash'][:16]}-{facts['seed']}", values)
+    record = WandbRecord(track, folder, f"{facts['hash'][:16]}-{facts['seed']}", values, facts)
     reached = record.run is not None and not record.run.offline
-    for row in rows.read(folder / "metrics.jsonl"):
+    before: list[rows.Row] = [{"round": 0, **facts["initial"]}] if facts.get("initial") else []
+    for row in [*before, *rows.read(folder / "metrics.jsonl")]:
         record.log(row)
     record.finish(facts, failed=False)
     return reached

@@ -28,7 +28,7 @@ from omegaconf import DictConfig, OmegaConf
 NOT_IDENTITY = (
     "seed", "output_dir", "rerun", "stop_after", "track", "checkpoint", "paper_rounds", "paper_momentum",
     "paper_delay", "winners", "best", "figure", "trainer.name", "trainer.workers", "trainer.devices",
-    "trainer.keep_memory", "data.root", "data.source.root", "data.owners", "eval.metric",
+    "trainer.keep_memory", "trainer.profiler", "data.root", "data.source.root", "data.owners", "eval.metric",
 )  # fmt: skip
 # Key -> the value that versions without it had.
 IMPLIED: dict[str, Any] = {
@@ -42,6 +42,7 @@ IMPLIED: dict[str, Any] = {
     "data.shards": 2,
     "data.classes_per_client": 2,
     "data.shared": 0,
+    "data.source.jitter": 0.5,
     "local.state": "reset",
     "callbacks.name": "none",
     "task.name": "classification",

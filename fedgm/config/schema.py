@@ -178,6 +178,9 @@ class ProfileConfig:
     min_samples: int = MISSING
     rounds_scale: float = MISSING
     eval_every: int = MISSING
+    noise: float = 0.8  # of made images: data.source.noise, distractor and jitter
+    distractor: float = 1.0
+    jitter: float = 0.5
 
 
 @dataclass
@@ -190,8 +193,10 @@ class TrainerConfig:
     threads: int = MISSING
     precision: str = MISSING
     keep_memory: bool = True
+    profiler: str | None = None
 
     def __post_init__(self) -> None:
+        one_of("trainer.profiler", self.profiler or "null", "null", "simple", "advanced")
         ok = self.workers == "auto" or (type(self.workers) is int and self.workers >= 1)
         require(ok, "trainer.workers", self.workers, "auto or a number of at least 1", "trainer.workers=1")
         at_least("trainer.threads", self.threads, 1, 1)

@@ -23,9 +23,8 @@ TRUSTED = (
     "fedgm.server", "fedgm.schedule", "fedgm.schedules", "fedgm.participation", "fedgm.client",
     "fedgm.upload", "fedgm.tasks", "fedgm.models", "fedgm.data", "torch.optim", "torch.nn",
     "torchvision.models", "pytorch_lightning.callbacks", "pytorch_lightning.loggers",
-    "fedgm.running.mlflow",
-    "fedgm.federated.personal",
-    "fedgm.theory.auto", "fedgm.optim",
+    "fedgm.running.mlflow", "fedgm.running.comet", "fedgm.federated.personal", "fedgm.theory.auto",
+    "fedgm.optim",
 )  # fmt: skip
 # Where a part is built, and compared with its protocol before it is called. Elsewhere a target would be built
 # without: there only what trust= admits.

@@ -34,7 +34,7 @@ def build(entity: str, project: str, measured: list[str], keys: list[str]) -> An
     ws, wr = import_module("wandb_workspaces.workspaces"), import_module("wandb_workspaces.reports.v2")
     curves = [
         wr.LinePlot(
-            title=metric, x="round", y=[metric], groupby=wr.Config("algorithm.name"), groupby_aggfunc="mean",
+            title=metric, x="round", y=[metric], groupby=wr.Config("algorithm"), groupby_aggfunc="mean",
             groupby_rangefunc="minmax", smoothing_show_original=True, max_runs_to_show=100,
         )
         for metric in measured
@@ -48,7 +48,7 @@ def build(entity: str, project: str, measured: list[str], keys: list[str]) -> An
             name="Difference of configurations", panels=[wr.RunComparer(diff_only=True)], is_open=True
         ),
     ]
-    grouped = ws.RunsetSettings(groupby=[ws.Config("algorithm.name")])
+    grouped = ws.RunsetSettings(groupby=[ws.Config("algorithm")])
     return ws.Workspace(
         entity=entity, project=project, name=NAME, sections=sections, runset_settings=grouped,
         settings=ws.WorkspaceSettings(x_axis="round", max_runs=100),

@@ -1,7 +1,7 @@
 """Textured images made on the spot: no download, learnable by a small CNN, hard for a linear model.
 
-A class is a pair of gratings and a faint tint. Phases are random, so no single pixel tells the class; a
-distractor grating, tint jitter and noise keep it from being easy.
+A class is a pair of gratings and a tint. Phases are random, so no single pixel tells the class; a distractor
+grating, jitter of the tint and noise keep it from being easy.
 """
 
 import numpy as np
@@ -24,10 +24,12 @@ def load(
     seed: int = 0,
     noise: float = 0.8,
     distractor: float = 1.0,
+    jitter: float = 0.5,
 ) -> Dataset:
     """``train`` and ``test`` images with classes as equal as can be; ``None`` gives 10,000 and 2,000.
 
-    ``noise`` and ``distractor`` are amplitudes relative to the texture that carries the class.
+    ``noise`` and ``distractor`` are amplitudes relative to the texture that carries the class, ``jitter`` is
+    how much tints of one class differ; a class's own tint has 0.25.
 
     >>> data = load(train=20, test=10, resolution=8, classes=2)
     >>> data.train_images.shape, data.classes
@@ -43,7 +45,7 @@ def load(
     train_labels = _labels(train, classes, seed, "train")
     test_labels = _labels(test, classes, seed, "test")
     images = [
-        _images(labels, resolution, classes, noise, distractor, generator(seed, f"synthetic-{split}"))
+        _images(labels, resolution, classes, noise, distractor, jitter, generator(seed, f"synthetic-{split}"))
         for split, labels in (("train", train_labels), ("test", test_labels))
     ]
     mean, std = channel_statistics(images[0])
@@ -63,6 +65,7 @@ def _images(
     classes: int,
     noise: float,
     distractor: float,
+    jitter: float,
     rng: np.random.Generator,
 ) -> NDArray[np.uint8]:
     images = np.empty((len(labels), resolution, resolution, 3), np.uint8)
@@ -72,7 +75,7 @@ def _images(
         texture += distractor * _grating(
             rng.uniform(0, np.pi, len(block)), rng.uniform(1.6, 3.4, len(block)), resolution, rng
         )
-        colour = _tint(block, classes, rng)
+        colour = _tint(block, classes, jitter, rng)
         values = rng.standard_normal((len(block), resolution, resolution, 3), np.float32)
         values *= noise
         values += texture[..., None] * (1 + 0.5 * colour)[:, None, None, :]
@@ -104,8 +107,8 @@ def _grating(
     return np.sin(down[:, :, None] + across[:, None, :])
 
 
-def _tint(labels: NDArray[np.int64], classes: int, rng: np.random.Generator) -> Floats:
-    """A hue around the colour circle, buried in jitter several times as strong."""
+def _tint(labels: NDArray[np.int64], classes: int, jitter: float, rng: np.random.Generator) -> Floats:
+    """A hue around the colour circle; at the usual jitter of 0.5 it is buried."""
     hue = 2 * np.pi * labels / classes
     wheel = np.cos(hue[:, None] - np.array([0, 2 * np.pi / 3, 4 * np.pi / 3]))
-    return (0.25 * wheel + rng.normal(0, 0.5, (len(labels), 3))).astype(np.float32)
+    return (0.25 * wheel + rng.normal(0, jitter, (len(labels), 3))).astype(np.float32)

@@ -5,7 +5,8 @@ private names that this takes are listed in docs/decisions.md and watched by ``t
 """
 
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -28,7 +29,7 @@ from fedgm.federated.cohort import ClientParts, Cohort, CohortTrainer, RoundSett
 from fedgm.federated.events import ServerUpdate, fire
 from fedgm.federated.fitting import normalization, require_private, require_supported
 from fedgm.federated.optional import OptionalParts
-from fedgm.lightning import FitLoop, loop_states, pl, rank_zero_warn
+from fedgm.lightning import FitLoop, loop_states, pl, rank_zero_warn, unsent
 from fedgm.participation import ClientTask, Participation
 from fedgm.tasks import LOSS
 from fedgm.tasks.metric import Row
@@ -86,7 +87,9 @@ class FederatedLoop(FitLoop):
         """A "batch" is a client: the loop asks its own data, and needs no loader."""
         if not isinstance(self._data_source.instance, range):  # Lightning asks in every round
             self._data_source.instance = range(self.optional.clients_at_first())
-        super().setup_data()
+        with warnings.catch_warnings():  # a row is sent in every round, whatever the interval for steps is
+            warnings.filterwarnings("ignore", "The number of training batches")
+            super().setup_data()
 
     def on_run_start(self) -> None:
         """Measure x_0 before the first round of a fresh run."""
@@ -107,6 +110,7 @@ class FederatedLoop(FitLoop):
         if rounds_done(self.trainer) == 0:
             self._evaluate()
             self.initial = dict(self.measured)
+            self._send({"round": 0, **self.initial} if self.initial else {}, 0)
 
     def advance(self) -> None:
         """Round t: draw the tasks, train each, mean, server step, evaluate."""
@@ -136,6 +140,12 @@ class FederatedLoop(FitLoop):
         self._publish()
         self.optional.end(self.row, tasks, cohort)
 
+    def on_advance_end(self) -> None:
+        """After the hooks: what the module logged with ``on_epoch=True``, at its round."""
+        with unsent(self.trainer._logger_connector) as logged:
+            super().on_advance_end()
+        self._send({name: float(value) for name, value in logged.items()}, rounds_done(self.trainer))
+
     # What serves a round ---------------------------------------------------------------------------
 
     def _evaluate(self) -> None:
@@ -144,7 +154,8 @@ class FederatedLoop(FitLoop):
             return
         first = self.trainer._logger_connector._first_loop_iter
         self.trainer.validating = True
-        logged = self.epoch_loop.val_loop.run()
+        with unsent(self.trainer._logger_connector):  # the row has it, at its round
+            logged = self.epoch_loop.val_loop.run()
         self._logged = {name: float(value) for part in logged for name, value in part.items()}
         self.trainer.training = True
         self.trainer._logger_connector._first_loop_iter = first
@@ -208,8 +219,12 @@ class FederatedLoop(FitLoop):
         measured = {name: value for name, value in self.row.items() if value is not None}
         values = torch.tensor([float(value) for value in measured.values()]).unbind()
         self.trainer.callback_metrics.update(zip(measured, values, strict=True))
-        for logger in self.trainer.loggers if self.trainer.is_global_zero else ():
-            logger.log_metrics(measured, step=int(measured["round"]))
+        self._send(self.clients.client.hooks.taken() | measured, int(measured["round"]))
+
+    def _send(self, measured: Mapping[str, float], t: int) -> None:
+        """Values to the trainer's loggers, at their round; round 0 is the untrained model."""
+        for logger in self.trainer.loggers if measured and self.trainer.is_global_zero else ():
+            logger.log_metrics(dict(measured), step=t)
 
     def _row(self, t: int, tasks: list[ClientTask], cohort: Cohort, update: ServerUpdate, due: bool) -> Row:
         """The round's record; what was not measured is None."""

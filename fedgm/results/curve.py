@@ -1,12 +1,14 @@
 """What one curve says: which way is better, its end, its area, its speed, its fluctuation."""
 
 import math
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from fedgm.errors import require
 
 LAST = 10  # evaluations behind the mean that judges a run
+SCORE = "last10/"  # before a column, in loggers and sweep files: the number that judges a run
 GOALS = {"maximize": 1.0, "maximise": 1.0, "minimize": -1.0, "minimise": -1.0}
 
 
@@ -21,6 +23,27 @@ def last10(values: Sequence[float | None]) -> float | None:
     last = values[-LAST:]
     finite = [value for value in last if value is not None and math.isfinite(value)]
     return math.fsum(finite) / len(finite) if finite and len(finite) == len(last) else None
+
+
+class Score:
+    """last10 of every measured column after each evaluation, under the name that sweep files rank by.
+
+    >>> score = Score()
+    >>> [score.after({"round": t, "test/acc": v}) for t, v in ((0, 0.1), (1, 0.2), (2, None), (3, 0.4))]
+    [{}, {'last10/test/acc': 0.2}, {}, {'last10/test/acc': 0.30000000000000004}]
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, deque[float | None]] = {}
+
+    def after(self, row: Mapping[str, float | None]) -> dict[str, float | None]:
+        """The means with this row; none for a round without an evaluation, or before the first round."""
+        measured = {k: v for k, v in row.items() if k.startswith(("test/", "train/")) and v is not None}
+        if not row.get("round"):
+            return {}
+        for column, value in measured.items():
+            self._last.setdefault(column, deque(maxlen=LAST)).append(value)
+        return {f"{SCORE}{column}": last10(list(self._last[column])) for column in measured}
 
 
 def area(rounds: Sequence[int], values: Sequence[float]) -> float:

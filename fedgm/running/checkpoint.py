@@ -16,6 +16,7 @@ from fedgm.files import make_folder, write_atomically
 from fedgm.lightning import Checkpoint, TorchCheckpointIO, pl
 from fedgm.seals import UNNAMED, read_sealed, sealed
 
+ROUND = "round-"  # before the number, in the names of a run's own checkpoints
 SHARED = "shared."  # before the names of a client rule's vectors in the files of past models
 
 
@@ -33,7 +34,9 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         make_folder(target.parent, self.sync)
         content = io.BytesIO()
         torch.save(checkpoint, content)  # to memory: of a full disk torch makes an obscure RuntimeError
-        write_atomically(target, sealed(content.getbuffer(), target.name, self.run), self.sync)
+        plain = content.getbuffer()
+        written = sealed(plain, target.name, self.run) if target.name.startswith(ROUND) else bytes(plain)
+        write_atomically(target, written, self.sync)  # those of other callbacks are for torch.load
 
     def load_checkpoint(self, path: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Tensors and plain containers only."""
@@ -81,7 +84,7 @@ class RoundCheckpoint(Checkpoint):
             oldest = t - self.every * (self.keep + 1) - loop.history.length
             _model_file(self.folder, oldest).unlink(missing_ok=True)
         if t % self.every == 0 or t == self.rounds:
-            path = self.folder / f"round-{t:06d}.ckpt"
+            path = self.folder / f"{ROUND}{t:06d}.ckpt"
             trainer.save_checkpoint(path)
             if trainer.is_global_zero:
                 self._remove_old(path)
@@ -127,13 +130,13 @@ def read_checkpoint(path: Path, run: str) -> dict[str, Any]:
 
 def checkpoints(folder: Path) -> list[Path]:
     """All of a run, newest first."""
-    paths = [path for path in folder.glob("round-*.ckpt") if path.stem.removeprefix("round-").isdecimal()]
+    paths = [path for path in folder.glob(f"{ROUND}*.ckpt") if path.stem.removeprefix(ROUND).isdecimal()]
     return sorted(paths, key=round_of, reverse=True)
 
 
 def round_of(path: Path) -> int:
     """The round after which a checkpoint was written."""
-    return int(path.stem.removeprefix("round-"))
+    return int(path.stem.removeprefix(ROUND))
 
 
 def discard(folder: Path) -> None:

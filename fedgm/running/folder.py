@@ -18,7 +18,7 @@ from fedgm.seals import CONFIG, KEY, SUMMARY, changed, checksums, write_json
 
 LABEL_LENGTH = 60
 # Words that a folder's name leaves out: said by the folders around it, or without effect on the result.
-NOT_LABEL = (*NOT_IDENTITY, "experiment", "algorithm", "trainer")
+NOT_LABEL = (*NOT_IDENTITY, "experiment", "algorithm", "trainer", "debug")
 
 
 def label(cfg: DictConfig, overrides: Iterable[str]) -> str:

@@ -115,13 +115,17 @@ def _place(node: Mapping[str, Any], key: str, home: Path) -> dict[str, str]:
 
 
 def round_log(
-    config: RunConfig, cfg: DictConfig, folder: Path, mark: str, loggers: Callable[[], list[Logger]]
+    config: RunConfig,
+    cfg: DictConfig,
+    folder: Path,
+    facts: Mapping[str, Any],
+    loggers: Callable[[], list[Logger]],
 ) -> RoundLog:
-    """The record of a run, with W&B first among its loggers."""
+    """The record of a run, with W&B first among its loggers; ``facts`` are read when W&B is opened."""
     values: Any = OmegaConf.to_container(cfg, resolve=True)
     again = f"-{int(wall())}" if config.rerun else ""  # W&B keeps the run that is done again under its id
-    run_id = f"{mark[:16]}-{config.seed}{again}"
+    run_id = f"{facts['hash'][:16]}-{config.seed}{again}"
     every = loggers()
     if resolve_mode(config.track.mode) != "disabled":
-        every.insert(0, WandbLogger(lambda: WandbRecord(config.track, folder, run_id, values)))
+        every.insert(0, WandbLogger(lambda: WandbRecord(config.track, folder, run_id, values, facts)))
     return RoundLog(folder / "metrics.jsonl", every, values, config.checkpoint.sync)

@@ -134,8 +134,8 @@ class OneRun:
     def _skip(self, done: dict[str, Any]) -> RunResult:
         """Report a run that is done; a sweep agent still gets its rows, or its sweep would have none."""
         if in_sweep_agent():
-            log = round_log(self.config, self.cfg, self.folder, done["hash"], self.parts.loggers)
-            log.ensure_whole()
+            log = round_log(self.config, self.cfg, self.folder, done, self.parts.loggers)
+            log.ensure_whole(done.get("initial") or {})
             log.finish(done, failed=False)
         self.console.print("already done (rerun=true starts again):")
         terminal.closing(self.console, done, self.folder)
@@ -143,7 +143,7 @@ class OneRun:
 
     def _run(self, before: dict[str, Any]) -> RunResult:
         """Train, and record the end whatever it is."""
-        self.log = round_log(self.config, self.cfg, self.folder, self.static["hash"], self.parts.loggers)
+        self.log = round_log(self.config, self.cfg, self.folder, self.static, self.parts.loggers)
         ended = self.static
         try:
             sync = self.config.checkpoint.sync
@@ -181,14 +181,13 @@ class OneRun:
         config = self.config
         clients, module, store = self._load()
         start = self._continue_from(before, store)
-        parameters = sum(p.numel() for p in module.parameters())
         workers = worker_count(config, self.alone)
-        terminal.headline(self.console, self.static, parameters, workers, self.folder)
+        terminal.headline(self.console, self.static, self.static["parameters"], workers, self.folder)
         if others := world():
             others.tell({"train": str(start) if start else None})
         trainer, loop = self._fit(clients, module, store, start)
         self.log.require_folder()
-        self.log.ensure_whole()
+        self.log.ensure_whole(loop.initial)
         if loop.diverged is None and self.last <= rounds_done(trainer) < config.rounds:
             return self._conclude(Status.PAUSED, None, loop.initial)
         if config.eval.point == "average" and loop.diverged is None:  # keep the model that was evaluated
@@ -205,7 +204,8 @@ class OneRun:
         clients = self.parts.load(self.config)
         self.static |= facts.of_data(clients.facts)
         module = build_module(self.config, clients.facts)
-        return clients, module, self._store(sum(p.numel() for p in module.parameters()))
+        self.static["parameters"] = sum(p.numel() for p in module.parameters())
+        return clients, module, self._store(self.static["parameters"])
 
     def _continue_from(self, before: dict[str, Any], store: ClientStore | None) -> Path | None:
         """The newest good checkpoint; says what a user should know about continuing."""
@@ -242,7 +242,7 @@ class OneRun:
             *self.callbacks,
             saver,
         ]
-        trainer = build_trainer(config, callbacks, workers, self.log.loggers, self.name)
+        trainer = build_trainer(config, callbacks, workers, self.log.loggers, self.name, self.folder)
         with memory.kept(config.trainer.keep_memory), losing(world()):  # the data have been loaded before
             return trainer, fit(
                 config, self.parts, trainer, module, clients, str(start) if start else None, store

@@ -101,7 +101,7 @@ def build_parts(config: RunConfig, folder: Path | None = None, typed: Sequence[s
     return Parts(
         engine, participation, client, upload, sending, privacy, work, task, board,
         partial(build, config.data.source, "data.source", kind=Source),
-        _callbacks(config), _loggers(config, folder), clients,
+        _callbacks(config, folder), _loggers(config, folder), clients,
     )  # fmt: skip
 
 
@@ -240,12 +240,18 @@ def _require_task(config: RunConfig, task: "type[TaskModule]") -> None:
     built_optimizer(config)
 
 
-def _callbacks(config: RunConfig) -> "list[pl.Callback]":
-    """Those of the configuration, each by its ``_target_``."""
+def _callbacks(config: RunConfig, folder: Path | None) -> "list[pl.Callback]":
+    """Those of the configuration, each by its ``_target_``; one that saves does so in the run folder."""
     from fedgm.lightning import pl
 
-    nodes = {name: node for name, node in config.callbacks.items() if isinstance(node, Mapping)}
-    return [build(node, f"callbacks.{name}", kind=pl.Callback) for name, node in nodes.items()]
+    built: list[pl.Callback] = []
+    for name, node in config.callbacks.items():
+        if isinstance(node, Mapping):
+            key = f"callbacks.{name}"
+            asked = "dirpath" in inspect.signature(target_of(node, key)).parameters and "dirpath" not in node
+            place = {"dirpath": str(folder / name)} if asked and folder is not None else {}
+            built.append(build(node, key, kind=pl.Callback, **place))
+    return built
 
 
 def _loggers(config: RunConfig, folder: Path | None) -> "Callable[[], list[Logger]]":

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -42,26 +42,31 @@ class RoundLog(FederatedCallback):
         write_atomically(self.path, text, self.sync)
         self._digest = hashlib.blake2b(text.encode(), digest_size=32)
         self._file = self.path.open("a")
-        self.replay(kept)
+        loop = trainer.fit_loop
+        self.replay(kept, loop.initial if isinstance(loop, FederatedLoop) else {})
 
-    def replay(self, stored: list[rows.Row]) -> None:
-        """Open the loggers with the configuration and all rows so far."""
+    def replay(self, stored: list[rows.Row], initial: Mapping[str, float]) -> None:
+        """Open the loggers with the configuration, the untrained model as round 0, and all rows so far.
+
+        Of a fresh run nothing is known yet: the loop sends round 0 when x_0 has been measured.
+        """
         self._open = True
+        before: list[rows.Row] = [{"round": 0, **initial}] if initial else []
         for logger in self.loggers:
             logger.log_hyperparams(self.config)
-            for row in stored:
+            for row in [*before, *stored]:
                 measured = {name: value for name, value in row.items() if value is not None}
                 logger.log_metrics(measured, step=int(row["round"] or 0))
             logger.save()
 
-    def ensure_whole(self) -> None:
+    def ensure_whole(self, initial: Mapping[str, float]) -> None:
         """A run that continues after its last round trains no more, but its record must be whole."""
         if not self._open:
             stored = rows.read(self.path)
             text = "".join(rows.dump(row) for row in stored)
             if self.path.read_bytes() != text.encode():  # what follows the last whole row
                 write_atomically(self.path, text, self.sync)
-            self.replay(stored)
+            self.replay(stored, initial)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Append the round's row."""

@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,7 +22,16 @@ from fedgm.federated.cohort import ClientParts, CohortTrainer, RoundSettings
 from fedgm.federated.loop import FederatedLoop, rounds_done
 from fedgm.federated.ranks import world
 from fedgm.federated.workers import FederatedDDP
-from fedgm.lightning import Checkpoint, LightningEnvironment, Logger, MisconfigurationException, pl
+from fedgm.lightning import (
+    AdvancedProfiler,
+    Checkpoint,
+    LightningEnvironment,
+    Logger,
+    MisconfigurationException,
+    Profiler,
+    SimpleProfiler,
+    pl,
+)
 from fedgm.models.build import build_net, fit_batches, require_kind
 from fedgm.models.layout import fit_layout, is_channels_last
 from fedgm.models.size import parameters
@@ -75,8 +85,12 @@ def build_trainer(
     workers: int,
     loggers: Sequence[Logger] = (),
     run: str = UNNAMED,
+    folder: Path | None = None,
 ) -> pl.Trainer:
-    """Lightning's Trainer without what is ours: checkpoints, sealed with the name of the run; progress."""
+    """Lightning's Trainer without what is ours: checkpoints, sealed with the name of the run; progress.
+
+    What a profiler finds goes into ``folder``.
+    """
     for name in TALKATIVE:
         logging.getLogger(name).setLevel(logging.WARNING)
     torch.set_num_threads(config.trainer.threads)
@@ -98,6 +112,7 @@ def build_trainer(
             gradient_clip_val=config.local.clip,
             callbacks=callbacks,
             plugins=plugins,
+            profiler=_profiler(config.trainer.profiler, folder),
             logger=list(loggers) or False,
             log_every_n_steps=1,
             enable_checkpointing=any(isinstance(c, Checkpoint) for c in callbacks),
@@ -110,6 +125,13 @@ def build_trainer(
         t = config.trainer
         asked = f"(accelerator={t.accelerator}, workers={workers}, precision={t.precision})"
         raise ClashError("trainer", asked, str(error).splitlines()[0].rstrip("!."), "trainer=cpu") from error
+
+
+def _profiler(kind: str | None, folder: Path | None) -> Profiler | None:
+    """Lightning's own, with its report as ``fit-profile.txt``: its log would not be shown."""
+    if kind is None or folder is None:
+        return None
+    return (SimpleProfiler if kind == "simple" else AdvancedProfiler)(folder, "profile")
 
 
 def require_trainer(config: RunConfig, workers: int) -> None:

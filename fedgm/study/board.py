@@ -35,7 +35,7 @@ class Leaderboard:
     @cached_property
     def tuning(self) -> dict[str, Results]:
         """The points of every rule on the seed that tunes."""
-        return {rule.key: self._results(rule, None, (self.board.tune,)) for rule in self.board.rules}
+        return {rule.key: self._results_of(rule, None, (self.board.tune,)) for rule in self.board.rules}
 
     def winner(self, rule: Rule) -> Ranked | None:
         """The best of a rule's points, once all of them are done; None before, or where none finished."""
@@ -47,7 +47,7 @@ class Leaderboard:
     def judging(self) -> dict[str, Results]:
         """The chosen point of every rule that has one on the seeds that judge."""
         return {
-            rule.key: self._results(rule, winner, self.board.judge)
+            rule.key: self._results_of(rule, winner, self.board.judge)
             for rule in self.board.rules
             if (winner := self.winner(rule)) is not None
         }
@@ -69,7 +69,7 @@ class Leaderboard:
         found = (results.of(job) for results in plans for job in results.plan.jobs)
         return list(once(run for run in found if run is not None).values())
 
-    def _results(self, rule: Rule, winner: Ranked | None, seeds: Sequence[int]) -> Results:
+    def _results_of(self, rule: Rule, winner: Ranked | None, seeds: Sequence[int]) -> Results:
         chosen = None if winner is None else [winner.job.values]
         file = self.board.sweep(rule, chosen)
         return Results(points.make(file, self.extra, seeds, self.output_dir), self.stored)

@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 from fedgm import intake
 from fedgm.config.options import conf_dir
 from fedgm.errors import ClashError, ConfigError, RefusedError, near, require, require_fits
+from fedgm.results.curve import SCORE
 from fedgm.study import distributions
 from fedgm.study.distributions import DISTRIBUTIONS, draw, keys_of, kind, misses
 from fedgm.study.rungs import Halving
@@ -106,7 +107,7 @@ def metric_of(path: Path, content: dict[str, Any]) -> tuple[str, str]:
     require(ok, key, metric, "the name of a measured value", example)
     goal = cast(dict[str, Any], metric).get("goal", "minimize")  # W&B's default
     require(goal in ("maximize", "minimize"), f"{key}.goal", goal, "maximize or minimize", example)
-    return cast(dict[str, Any], metric)["name"], goal
+    return cast(dict[str, Any], metric)["name"].removeprefix(SCORE), goal  # ranked by last10 in any case
 
 
 def _fixed(path: Path, content: dict[str, Any]) -> tuple[str, ...]:

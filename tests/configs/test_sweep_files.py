@@ -23,6 +23,7 @@ SIZES = {
     "autonomous_fedavg_between": 3, "autonomous_fedavg_grid": 12, "vgg_grid": 30,
     "heterogeneity_grid": 60, "multistage": 9, "literal_fedgm_grid": 36, "literal_fedavg_grid": 5,
     "full_fedavg": 3, "full_fedavgm": 3, "full_fedgm": 3,
+    "tiny_fedavg": 6, "tiny_fedavgm": 6, "tiny_fedgm": 8,
 }  # fmt: skip
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
@@ -71,7 +72,7 @@ def test_wandb_accepts_the_file(path):
     assert file["name"] == path.stem
     assert file["command"][:3] == ["${env}", "${interpreter}", "${program}"]
     assert file["command"][-1] == "${args_no_hyphens}"  # Hydra has no --key=value
-    assert file["metric"] == {"name": "test/acc", "goal": "maximize"}
+    assert file["metric"] == {"name": "last10/test/acc", "goal": "maximize"}
     for parameter in file["parameters"].values():  # Hydra cannot read how Python prints a dict or a list
         for value in parameter.get("values", [parameter.get("value")]):
             assert not isinstance(value, dict | list)

@@ -5,9 +5,12 @@ import shlex
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 import yaml
+from click.testing import CliRunner
 
+import fedgm
 from fedgm.commands import main as fedgm_command
 from fedgm.config import compose
 
@@ -24,7 +27,7 @@ def blocks(page, language):
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in WRITTEN if blocks(page, "python")], ids=lambda page: page.stem
+    "page", [page for page in (README, *WRITTEN) if blocks(page, "python")], ids=lambda page: page.stem
 )
 def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -63,6 +66,71 @@ def test_a_command_of_a_page_exists_and_its_words_compose(page, line):
             found.make_context(words[1], words[2:], parent=context)
     else:
         assert words[0] in ("git", "make", "wandb"), line
+
+
+# Values with which a command of a page is done in a second; what was typed otherwise counts.
+SIZES = [
+    "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20", "clients.count=10",
+    "clients.per_round=2", "local.unit=steps", "local.epochs=1", "local.batch_size=10",
+]  # fmt: skip
+TRAIN = ["trainer.workers=1", "track=none"]
+LEFT_OUT = ("profile=", "trainer=", "hydra/", "data=", "data.path=", "clients.count=", "-m")
+
+
+def typed(start):
+    lines = dict.fromkeys(line.partition("#")[0].strip() for _, line in commands() if line.startswith(start))
+    return [line for line in lines if "experiment=outer" not in line]  # fetches Shakespeare
+
+
+@pytest.mark.parametrize("line", typed("python run.py"))
+def test_a_run_of_a_page_runs_at_small_values(line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = [word.partition(",")[0] if " -m " in line else word for word in shlex.split(line)[2:]]
+    source = next((word.removeprefix("data=") for word in words if word.startswith("data=")), "synthetic")
+    kept = [word for word in words if not word.startswith(LEFT_OUT)]
+    sizes = [word for word in SIZES if source != "text" or word.startswith(("clients", "local"))]
+    if source == "npz":
+        images, labels = np.zeros((50, 8, 8), np.uint8), np.arange(50) % 10
+        np.savez("my.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+        kept, sizes = [*kept, "data.path=my.npz"], [word for word in sizes if "_samples" not in word]
+    if source == "text":
+        Path("letters").mkdir()
+        for number in range(10):
+            Path(f"letters/{number}.txt").write_text("What is said once is said again. " * 20)
+        kept.append("data.path=letters/")
+    rounds = [] if "debug=" in line or "rounds=" in line else ["rounds=7" if source != "text" else "rounds=1"]
+    if "participation=event" in line:
+        kept = [word.replace("concurrency=20", "concurrency=5") for word in kept]
+    if "model=cnn" in line:  # of images with 32 pixels a side
+        kept.append("data.resolution=32")
+    result = fedgm.run(["profile=tiny", f"data={source}", *sizes, *rounds, *TRAIN, *kept])
+    assert result.status == "finished"
+
+
+# How much of a command is left to do where nothing is trained twice, and what stands for RUN.
+SMALL_COMMANDS = {
+    "versus": ["profile=tiny", "rounds=1", *SIZES, *TRAIN], "theory": ["profile=tiny", *SIZES],
+    "data": ["profile=tiny", *SIZES],
+}  # fmt: skip
+DONE_ELSEWHERE = ("sweep", "reproduce", "timeline", "deploy", "eval")  # tests of their own, with small files
+
+
+@pytest.mark.parametrize("line", typed("fedgm "))
+def test_a_command_of_a_page_does_what_it_says_at_small_values(line, tmp_path, monkeypatch):
+    words = shlex.split(line)[1:]
+    if words[0] in DONE_ELSEWHERE or {"--serve", "shakespeare"} & set(words):
+        pytest.skip("a test of its own runs it")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    if "outputs" in words:
+        fedgm.run(["profile=tiny", "rounds=1", *SIZES, *TRAIN])
+    more = [] if "--known" in words else SMALL_COMMANDS.get(words[0], [])
+    kept = [word for word in words if word != "--open"]
+    seeds = (
+        ["--seeds", "2", "--workers", "1"] if words[0] == "versus" and not {"--known"} & set(words) else []
+    )
+    result = CliRunner().invoke(fedgm_command, [*kept, *more, *seeds])
+    assert result.exit_code == 0, result.output
 
 
 def test_every_page_is_in_the_menu():

@@ -1,6 +1,8 @@
-"""TensorBoard and MLflow themselves: kill -9 in the middle, and every round stands in their files, once."""
+"""TensorBoard, MLflow and Comet themselves: every round is in their files, once, also after kill -9."""
 
+import json
 import math
+import zipfile
 
 import pytest
 
@@ -20,7 +22,10 @@ def killed_and_continued(commands: Commands, folder, kind: str) -> None:
 
 
 def expected(folder, column: str) -> dict[int, float]:
-    return {row["round"]: row[column] for row in rows(folder)}
+    """By round; what was measured of the untrained model is round 0."""
+    before = read_summary(folder)["initial"]
+    start = {0: before[column]} if column in before else {}
+    return start | {row["round"]: row[column] for row in rows(folder)}
 
 
 def test_tensorboard_has_every_round_once(commands, tmp_path):
@@ -32,8 +37,9 @@ def test_tensorboard_has_every_round_once(commands, tmp_path):
     events.Reload()
     for column in ("update/norm", "test/loss"):
         found = [(event.step, event.value) for event in events.Scalars(column)]
-        assert [step for step, _ in found] == [1, 2, 3, 4, 5, 6]
-        assert dict(found) == pytest.approx(expected(tmp_path / "out", column))
+        known = expected(tmp_path / "out", column)
+        assert [step for step, _ in found] == list(known)
+        assert dict(found) == pytest.approx(known)
 
 
 def test_mlflows_file_store_has_every_round_once(commands, tmp_path, monkeypatch):
@@ -50,6 +56,18 @@ def test_mlflows_file_store_has_every_round_once(commands, tmp_path, monkeypatch
     assert run.info.run_name == "fedgm seed 0"
     for column in ("update/norm", "test/loss"):
         found = [(metric.step, metric.value) for metric in client.get_metric_history(run.info.run_id, column)]
-        assert sorted(step for step, _ in found) == [1, 2, 3, 4, 5, 6]
         known = expected(tmp_path / "out", column)
+        assert sorted(step for step, _ in found) == list(known)
         assert all(math.isclose(known[step], value) for step, value in found)
+
+
+def test_comets_archive_has_every_round_once(commands, tmp_path):
+    pytest.importorskip("comet_ml")
+    assert commands.run(tmp_path / "out", *WORDS, "track=comet").code == 0
+    (archive,) = (run_folder(tmp_path / "out") / "comet").glob("*.zip")
+    with zipfile.ZipFile(archive) as file:
+        sent = [json.loads(line)["payload"] for line in file.read("messages.json").splitlines()]
+    found = [one["metric"] for one in sent if one.get("metric")]
+    for column in ("update/norm", "test/loss"):
+        steps = {one["step"]: float(one["metricValue"]) for one in found if one["metricName"] == column}
+        assert steps == pytest.approx(expected(tmp_path / "out", column))

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from fedgm.running.wandb_run import INIT_TIMEOUT
-from tests.e2e.commands import rows, run_folder
-from tests.e2e.wandb_client import KEY, same_rows, surroundings
+from tests.e2e.commands import read_summary, rows, run_folder
+from tests.e2e.wandb_client import KEY, numbers, of_rounds, same_rows, surroundings
 from tests.e2e.wandb_stub import serving
 from tests.waiting import PATIENCE
 
@@ -71,10 +71,10 @@ def test_without_account_and_terminal_it_records_offline_and_sync_sends_it(tmp_p
     assert not any(question in done.stdout + done.stderr for question in QUESTIONS)
     own = rows(tmp_path / "o")
     config, history = read_offline(run_folder(tmp_path / "o"))
-    assert [row["round"] for row in history] == [1, 2]
+    assert numbers(history) == [0, 1, 2]
     assert same_rows(history, own)
-    assert all(0 <= row["test/acc"] <= 1 for row in history)
-    assert (config["rounds"], config["algorithm"]["name"], config["data"]["seed"]) == (2, "fedgm", 0)
+    assert all(0 <= row["test/acc"] <= 1 for row in of_rounds(history))
+    assert (config["rounds"], config["algorithm"], config["data.seed"]) == (2, "fedgm", 0)
     assert {p.name for p in tmp_path.iterdir()} == {"o", "home"}  # no stray wandb/ or outputs/
 
     with serving() as server:
@@ -103,9 +103,9 @@ def test_a_record_has_job_type_tags_and_curves_and_the_model_only_when_asked(tmp
         kinds = [record.WhichOneof("record_type") for record in found]
         (run, *_) = (record.run for record in found if record.WhichOneof("record_type") == "run")
         assert run.job_type == "fedgm"
-        assert set(run.tags) == {"mine", "fedgm", "constant", "ideal", "tiny"}
+        assert set(run.tags) == {"mine", "run", "fedgm", "constant", "ideal", "tiny"}
         saved = [f.path for r in found if r.WhichOneof("record_type") == "files" for f in r.files.files]
-        assert "curves.png" in saved
+        assert any(path.startswith("media/images/curves") for path in saved)
         sent = [
             r
             for r in found
@@ -163,8 +163,8 @@ def test_a_multirun_of_three_makes_three_runs(tmp_path, stranger, commands):
     assert command.code == 0, command.text
     folders = sorted((tmp_path / "o").glob("*/*/seed=0"))
     found = [read_offline(folder) for folder in folders]
-    assert sorted(config["algorithm"]["name"] for config, _ in found) == ["fedavg", "fedavgm", "fedgm"]
-    assert [[row["round"] for row in history] for _, history in found] == [[1], [1], [1]]
+    assert sorted(config["algorithm"] for config, _ in found) == ["fedavg", "fedavgm", "fedgm"]
+    assert [numbers(history) for _, history in found] == [[0, 1]] * 3
     assert len({offline_file(folder).name for folder in folders}) == 3
 
 
@@ -177,7 +177,7 @@ def test_a_run_that_was_killed_and_continued_is_one_record_with_all_rows(tmp_pat
     assert second.code == 0, second.text
     assert "continuing after round" in second.text
     _, history = read_offline(run_folder(tmp_path / "o"))
-    assert [row["round"] for row in history] == list(range(1, 13))
+    assert numbers(history) == list(range(13))
     assert same_rows(history, rows(tmp_path / "o"))
 
 
@@ -207,11 +207,26 @@ def test_an_online_run_arrives_and_a_sweep_gets_the_rows_of_a_finished_one(tmp_p
         env = {**stranger, "WANDB_BASE_URL": server.url, "WANDB_API_KEY": KEY}
         command = commands.run(tmp_path / "o", *TINY, "rounds=2", **env)
         assert command.code == 0, command.text
-        own = rows(tmp_path / "o")
+        own, folder = rows(tmp_path / "o"), run_folder(tmp_path / "o")
         (name,) = server.runs
         assert same_rows(server.rows(name), own)
         assert server.run(name)["exit"] == 0
-        assert server.run(name)["config"]["algorithm"]["value"]["eta"] == 1.0
+        config, summary = server.run(name)["config"], server.run(name)["summary"]
+        sent = {key: config[key]["value"] for key in ("algorithm", "algorithm.eta", "parameters", "commit")}
+        stored = read_summary(tmp_path / "o")
+        assert sent == {
+            "algorithm": "fedgm", "algorithm.eta": 1.0, "parameters": stored["parameters"],
+            "commit": stored["commit"],
+        }  # fmt: skip
+        assert config["setting"]["value"] == server.run(name)["group"] == folder.parent.name
+        last10 = sum(row["test/acc"] for row in own) / 2  # what `fedgm sweep --best` ranks by
+        assert summary["last10/test/acc"] == pytest.approx(last10, abs=1e-12)
+        assert server.rows(name)[1]["last10/test/acc"] == own[0]["test/acc"]
+        (picture,) = [row["curves"] for row in server.rows(name) if "curves" in row]
+        assert picture["_type"] == "image-file"
+        assert server.run(name)["files"][picture["path"]] == (folder / "curves.png").read_bytes()
+        assert "round 1/2" in server.run(name)["output"]
+        assert "symlink" not in command.text.lower()
         assert server.run(name)["summary"]["final/test/acc"] == own[-1]["test/acc"]
 
         env |= {"WANDB_SWEEP_ID": "abc123", "WANDB_RUN_ID": "sweeprun"}

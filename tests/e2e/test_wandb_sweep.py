@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.e2e.commands import result, timeless
-from tests.e2e.wandb_client import ROOT, logged_in, same_rows, start_wandb
+from tests.e2e.wandb_client import ROOT, logged_in, numbers, same_rows, start_wandb
 from tests.e2e.wandb_stub import Stub, serving
 from tests.e2e.wandb_sweep_stub import Sweep
 from tests.waiting import PATIENCE, until
@@ -126,10 +126,11 @@ def test_two_agents_share_a_grid_and_its_rows_arrive(grid):
     assert sorted(grid.server.runs) == sorted(sweep.runs)
     for run, point in sweep.runs.items():
         history, sent = grid.server.rows(run), grid.server.run(run)
-        assert [row["round"] for row in history] == [1, 2, 3]
+        assert numbers(history) == [0, 1, 2, 3]
         assert same_rows(history, grid.rows(run))
         assert (sent["sweep"], sent["exit"]) == (sweep.name, 0)
-        for row in history:
+        assert sent["config"]["algorithm"]["value"] == "fedgm"
+        for row in history[1:-1]:  # the first is the untrained model, the last the picture
             assert row["server/eta"] == point["algorithm.eta"]
             assert row["server/beta"] == row["server/nu"] == point["algorithm.beta"]
 
@@ -151,7 +152,7 @@ def test_killed_agents_lose_nothing(grid, commands, tmp_path):
     assert grid.start_agent().wait(PATIENCE) == 0, grid.log
     assert "continuing after round" in grid.log
     assert list(sweep.runs) == ["run0", "run2"]
-    assert [row["round"] for row in grid.server.rows("run2")] == list(range(1, 9))
+    assert numbers(grid.server.rows("run2")) == list(range(9))
     assert same_rows(grid.server.rows("run2"), grid.rows("run2"))
 
     words = ("+experiment=autonomous", *TINY, "rounds=8", "algorithm.eta=1", "algorithm.beta=0.9")

@@ -33,9 +33,8 @@ class Stub(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def run(self, name: str) -> dict[str, Any]:
-        return self.runs.setdefault(
-            name, {"config": {}, "rows": {}, "summary": {}, "exit": None, "sweep": None, "files": {}}
-        )
+        empty = {"config": {}, "rows": {}, "summary": {}, "files": {}, "output": ""}
+        return self.runs.setdefault(name, {**empty, "exit": None, "sweep": None, "group": None})
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """History in the order of the file stream's own offsets."""
@@ -75,6 +74,8 @@ class Handler(BaseHTTPRequestHandler):
         for file, chunk in (sent.get("files") or {}).items():
             if file == "wandb-history.jsonl":
                 run["rows"].update(enumerate(chunk["content"], start=chunk["offset"]))
+            elif file == "output.log":
+                run["output"] += "\n".join(chunk["content"]) + "\n"
             elif file == "wandb-summary.json":
                 run["summary"] = json.loads(chunk["content"][-1])
         if sent.get("complete"):
@@ -116,6 +117,7 @@ def answer(server: Stub, name: str, given: dict[str, Any]) -> dict[str, Any]:
         run_id, project = given.get("name") or "unnamed", given.get("project") or "uncategorized"
         if given.get("config"):
             server.run(run_id)["config"] = json.loads(given["config"])
+        server.run(run_id)["group"] = given.get("groupName") or server.run(run_id)["group"]
         server.run(run_id)["sweep"] = given.get("sweep") or server.run(run_id)["sweep"]
         bucket = {
             "id": run_id, "name": run_id, "displayName": given.get("displayName"), "description": None,

@@ -1,5 +1,6 @@
 """Any LightningModule under fedgm.federate: what Lightning promises of a fit holds of a federated one."""
 
+import csv
 import runpy
 from copy import deepcopy
 from pathlib import Path
@@ -20,7 +21,6 @@ from fedgm.server import GeneralMomentum
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The '(train|val|test)_dataloader' does not have many workers",
-    "ignore:The number of training batches",
     "ignore:Starting from v1.9.0, `tensorboardX` has been removed",
     "ignore:You defined a `validation_step` but have no",
     "ignore:Checkpoint directory .* exists and is not empty",
@@ -153,6 +153,35 @@ def test_early_stopping_checkpoints_and_learning_rates_work(tmp_path):
     text = next(tmp_path.rglob("metrics.csv")).read_text()
     assert "update/norm" in text
     assert "lr-SGD" in text
+
+
+class Talks(Net):
+    """Logs every local step, as most modules do."""
+
+    def training_step(self, batch, batch_idx):
+        step = super().training_step(batch, batch_idx)
+        self.log("mine", float(batch_idx))
+        return step
+
+
+def test_a_logger_gets_each_evaluation_once_at_its_round_and_what_the_module_logs(tmp_path):
+    from pytorch_lightning.loggers import CSVLogger
+
+    seen = []
+
+    class Rows(fedgm.FederatedCallback):
+        def on_train_epoch_end(self, trainer, pl_module):
+            seen.append(dict(trainer.fit_loop.row))
+
+    own, _ = fit(tmp_path, Talks(), 3, [Rows()], logger=CSVLogger(tmp_path))
+    with next(tmp_path.rglob("metrics.csv")).open() as file:
+        lines = [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
+    evaluations = [(row["step"], row["val/loss"]) for row in lines if "val/loss" in row]
+    known = [own.fit_loop.initial["val/loss"], *(row["val/loss"] for row in seen)]
+    assert evaluations == [(t, pytest.approx(value, abs=1e-6)) for t, value in enumerate(known)]
+    assert [row["step"] for row in lines if "update/norm" in row] == [1, 2, 3]
+    assert [row["mine"] for row in lines if "mine" in row] == [2.5] * 3  # mean of the steps 0 ... 5
+    assert [row["step"] for row in lines if "fit/loss" in row] == [1, 2, 3]  # on_epoch=True: Lightning's mean
 
 
 def test_a_scheduler_per_step_is_refused(tmp_path):

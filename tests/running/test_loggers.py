@@ -31,7 +31,7 @@ class Mine(Logger):
         SEEN.append((self.word, params["rounds"]))
 
     def log_metrics(self, metrics, step=None):
-        SEEN.append((step, metrics["round"], metrics["update/norm"]))
+        SEEN.append((step, metrics["round"], metrics.get("update/norm")))
 
     def finalize(self, status):
         SEEN.append(status)
@@ -44,11 +44,12 @@ def stored(folder):
 def test_csv_holds_every_row_once_also_after_a_stop(tmp_path):
     words = [*SMALL, "rounds=4", "track=csv", f"output_dir={tmp_path}"]
     fedgm.run([*words, "stop_after=2"])
-    folder = fedgm.run(words).folder
+    folder, summary = (result := fedgm.run(words)).folder, result.summary
     with (folder / "csv" / "metrics.csv").open() as file:
         found = [row for row in csv.DictReader(file) if row["round"]]
-    assert [float(row["round"]) for row in found] == [1, 2, 3, 4]
-    assert [float(row["test/acc"]) for row in found] == [row["test/acc"] for row in stored(folder)]
+    assert [float(row["round"]) for row in found] == [0, 1, 2, 3, 4]  # x_0 once, although it was begun twice
+    measured = [summary["initial"]["test/acc"], *(row["test/acc"] for row in stored(folder))]
+    assert [float(row["test/acc"]) for row in found] == measured
 
 
 class WritesAtOnce(Logger):
@@ -72,7 +73,7 @@ def test_a_logger_that_writes_when_it_is_built_keeps_its_folder(tmp_path):
     words.append(f"+track.loggers.eager={{_target_: {__name__}.WritesAtOnce}}")
     fedgm.run([*words, "stop_after=1"])
     folder = fedgm.run(words).folder
-    assert {path.name for path in (folder / "eager").iterdir()} == {"1", "2"}
+    assert {path.name for path in (folder / "eager").iterdir()} == {"0", "1", "2"}
     (folder / "eager" / "1").write_text("as it was")
     fedgm.run(words)  # done already: nothing is opened or emptied
     assert (folder / "eager" / "1").read_text() == "as it was"
@@ -83,16 +84,15 @@ def test_several_loggers_at_once_and_one_of_the_users(tmp_path):
     own = f"+track.loggers.mine={{_target_: {__name__}.Mine, word: hello}}"
     result = fedgm.run([*SMALL, "rounds=2", "track=[none,csv]", own, f"output_dir={tmp_path}"])
     assert SEEN[0] == ("hello", 2)
-    assert [entry for entry in SEEN if isinstance(entry[0], int)] == [
-        (row["round"], row["round"], row["update/norm"]) for row in stored(result.folder)
-    ]
+    rounds = [(row["round"], row["round"], row["update/norm"]) for row in stored(result.folder)]
+    assert [entry for entry in SEEN if isinstance(entry[0], int)] == [(0, 0, None), *rounds]
     assert SEEN[-1] == "success"
     assert (result.folder / "csv" / "metrics.csv").exists()
 
 
-@pytest.mark.parametrize("kind", ["tensorboard", "mlflow"])
+@pytest.mark.parametrize("kind", ["tensorboard", "mlflow", "comet"])
 def test_a_logger_that_is_not_installed_says_what_to_type(kind, tmp_path):
-    module = {"tensorboard": "torch.utils.tensorboard", "mlflow": "mlflow"}[kind]
+    module = {"tensorboard": "torch.utils.tensorboard", "comet": "comet_ml"}.get(kind, kind)
     try:
         __import__(module)
     except ImportError:

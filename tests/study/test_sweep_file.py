@@ -106,6 +106,11 @@ def test_a_bad_file_is_refused_with_the_key_and_what_to_write(tmp_path, changes,
         sweep_file.read(written(tmp_path, **changes))
 
 
+def test_the_mean_that_wandb_ranks_by_names_its_column(tmp_path):
+    metric = {"name": "last10/test/acc", "goal": "maximize"}
+    assert sweep_file.read(written(tmp_path, metric=metric)).metric == "test/acc"
+
+
 def test_what_wandbs_server_alone_reads_of_a_metric_is_no_typo(tmp_path):
     metric = {"name": "test/loss", "target": 0.5, "impute": "worst"}
     read = sweep_file.read(written(tmp_path, metric=metric))
