@@ -43,6 +43,8 @@ def sentences(found: Standings) -> list[str]:
         lines.append(f"Ahead of {base.rule.name} beyond the noise of seeds: {_listed(ahead) or 'none'}.")
     how = "one variance for all differences" if found.pooled else "each difference by its own variance"
     lines.append(f"Intervals: 95 %, {len(board.judge)} seeds, paired; {how}.")
+    if open_ := [line.rule.name for line in found.lines if line not in judged]:
+        lines.append(f"Not judged yet, so the order may change: {_listed(open_)}.")
     edge = [line.rule.name for line in judged if _is_at_an_edge(line)]
     if edge:
         lines.append(f"Chosen at the edge of its points, so perhaps not at its best: {_listed(edge)}.")

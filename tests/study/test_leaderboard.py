@@ -158,6 +158,7 @@ def test_a_half_judged_rule_has_no_place(filled):
     summary.write_bytes(kept)
     assert [line.rule.key for line in found.judged] == ["fedcm", "fedavg"]
     assert found.lines[-1].rule.key == "fedgm"
+    assert "Not judged yet, so the order may change: FedGM." in board_page.sentences(found)
 
 
 def test_page_and_picture_come_from_stored_rows(tmp_path, filled):
