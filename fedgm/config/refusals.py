@@ -60,7 +60,7 @@ def unknown_key(key: str, value: object, existing: Iterable[str]) -> ConfigError
         key = parent  # what is missing is further up
     start = f"{parent}." if parent else ""
     siblings = {start + name.removeprefix(start).split(".")[0] for name in names if name.startswith(start)}
-    same = [name for name in names if name.rpartition(".")[2] == key and not name.startswith("paper_")]
+    same = [n for n in names if n.rpartition(".")[2] == key and not n.startswith(("paper_", "best."))]
     others = [name for name in names if name != parent]
     meant = next(iter(same), None) or near(key, sorted(siblings), 0.75) or near(key, others, 0.75)
     inside = f"a key of {parent}" if parent else "a key of the configuration"

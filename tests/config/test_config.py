@@ -12,6 +12,9 @@ from fedgm.errors import ConfigError
 LARGEST = "a number of at most 3.4e+38, the largest of a model"
 # override -> what the message says is allowed, what it says to type
 RANGES = {
+    "data.owners=0": ("a number of at least 1", "data.owners=100"),
+    "eval.held_out=-1": ("a number of at least 0", "eval.held_out=10"),
+    "trainer.profiler=line": ("null or simple or advanced", "trainer.profiler=null"),
     "rounds=0": ("a number of at least 1", "rounds=70"),
     "rounds=-3": ("a number of at least 1", "rounds=70"),
     "seed=-1": ("a number of at least 0", "seed=0"),

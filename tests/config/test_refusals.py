@@ -103,7 +103,7 @@ def test_a_wrong_word_is_answered_with_what_to_type(typed):
 
 # what never ends or never fits: (the key that is named, the estimate)
 ENDLESS = {
-    ("local.epochs=1000000000",): ("local.epochs", "28.5 years or more"),
+    ("local.epochs=1000000000",): ("local.epochs", "14.3 years or more"),
     ("rounds=1000000000000",): ("rounds", "years or more"),
     ("participation=autonomous", "participation.epochs=[1,10000000000]"): (
         "participation.epochs", "years or more",

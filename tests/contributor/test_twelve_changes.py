@@ -153,7 +153,7 @@ def test_logger(tmp_path):
     fedgm.run([*words, "rounds=3", "stop_after=2"])
     result = fedgm.run([*words, "rounds=3"])
     lines = (result.folder / "lines" / "lines.txt").read_text().splitlines()
-    assert lines == [f"{row['round']} {row['update/norm']}" for row in rows(result)]
+    assert lines == ["0 None", *(f"{row['round']} {row['update/norm']}" for row in rows(result))]
 
 
 def test_picture(tmp_path):

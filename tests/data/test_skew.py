@@ -155,7 +155,7 @@ def test_show_says_what_is_wrong_in_a_line(tmp_path):
     for words, message in [
         (["data.partition=stars"], "data.partition=stars: expected"),
         (["data.alpha=-1"], "data.alpha=-1.0: expected"),
-        (["data=moon"], "one of cifar10, npz"),
+        (["data=moon"], "one of chitchat, cifar10"),
     ]:
         result = CliRunner().invoke(
             cli.main, ["data", "--show", *TINY, *words, "--out", str(tmp_path / "x.png")]

@@ -131,6 +131,7 @@ def test_sweeps_and_stored_results_are_there_in_an_empty_folder(installed, tmp_p
     assert left is None or list(tmp_path.glob(left))
 
 
+@pytest.mark.slow
 def test_versus_trains_in_an_empty_folder(installed, tmp_path):
     small = ("--profile", "tiny", "rounds=1", "track.mode=disabled", "clients.per_round=1")
     done = python(installed, tmp_path, "-m", "fedgm", "versus", "fedavg", "fedgm", "--seeds", "2", *small)

@@ -58,6 +58,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", CASES.values(), ids=CASES)
 def test_a_replay_ends_with_the_same_bytes(words, tmp_path):
     folder = served(memory(tmp_path, *words), tmp_path, *words).folder
@@ -83,6 +84,7 @@ def test_work_that_got_lost_leaves_no_trace_in_what_a_client_keeps(tmp_path):
     assert model(replayed(folder, tmp_path, "client=scaffold")) == model(folder)
 
 
+@pytest.mark.slow
 def test_60_arrivals_one_node_ten_times_slower_one_killed_twice_and_the_server_too(tmp_path):
     long = ["rounds=30", "eval.every=30", "participation.max_staleness=20"]
     came = Counter()

@@ -75,6 +75,7 @@ RULES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 def test_client_rules_of_nodes_are_those_of_the_simulation(rule, tmp_path):
     words = ["clients.count=3", "clients.per_round=2", f"client={rule}", *RULES[rule]]

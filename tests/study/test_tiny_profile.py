@@ -28,6 +28,7 @@ def test_only_tiny_is_another_problem():
     assert identity(config.compose(["data=synthetic"])).startswith(SMALL)
 
 
+@pytest.mark.slow
 def test_fedgm_learns_and_fedavg_at_a_large_eta_does_not(tmp_path):
     assert score(tmp_path=tmp_path) > 40
     assert score("algorithm=fedavg", "algorithm.eta=5", tmp_path=tmp_path) < 25

@@ -21,4 +21,4 @@ class Lines(Logger):
 
     def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
         with self.path.open("a") as file:
-            file.write(f"{step} {metrics[self.column]}\n")
+            file.write(f"{step} {metrics.get(self.column)}\n")
