@@ -47,6 +47,7 @@ MORE_KEYS = {
     "central": ["privacy/epsilon", "privacy/delta", "privacy/clip", "privacy/clipped"],
     "batch_growth": ["work/batch"],
     "post_local": ["work/epochs"],
+    "personal": [f"personal/{m}_{s}" for m in ("loss", "acc") for s in ("mean", "std", "p10", "p90")],
 }
 COMPANIONS = {
     "cnn1d": ["data=hapt"],
