@@ -36,7 +36,7 @@ BAD = {
     "trainer.precision=3": ("precision=3", "Allowed precision values: ", "Try trainer=cpu"),
     "trainer.accelerator=abacus": ("accelerator=abacus", "Available names are: ", "Try trainer=cpu"),
     "schedule=multistage": ("rounds=2: ", "stages [0, 1, 1] contain an empty one", "Try rounds=4"),
-    "data.min_samples=40": ("data.min_samples=40: ", "30 each at best", "Try data.min_samples=30"),
+    "data.min_samples=40": ("data.min_samples=40: ", "15 each at best", "Try data.min_samples=15"),
     "data=npz": ("data.path=null: ", "a .npz file with x_train", "data.path=my.npz"),
     "track.mode=maybe": ("track.mode=maybe: ", "online or offline", "Try track.mode=auto"),
 }  # fmt: skip
