@@ -78,6 +78,7 @@ def test_wandb_accepts_the_file(path):
             assert not isinstance(value, dict | list)
 
 
+@pytest.mark.slow
 @each_file
 def test_every_point_is_built_and_is_a_run_of_its_own(path):
     file, composed, distinct = load(path), dict[tuple[str, ...], DictConfig](), set[str]()

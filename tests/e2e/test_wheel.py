@@ -110,6 +110,7 @@ def test_the_installed_package_runs(installed, tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == {"outputs"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said", "left"),
     [

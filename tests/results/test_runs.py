@@ -271,6 +271,7 @@ def test_a_format_is_known_by_its_name(tmp_path):
         style.save(figure, tmp_path / "a.bmp")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
