@@ -7,6 +7,11 @@ import pytest
 SHOWN = "counts"  # name of the property: record_property(SHOWN, text)
 
 
+def quick(names, *kept):
+    """Parameters of a test of which `make test` runs the kept ones, and `make test-all` every one."""
+    return [pytest.param(name, marks=() if name in kept else pytest.mark.slow) for name in names]
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _quick_runs():
     """Not where only the mathematics is installed, as beside Flower."""

@@ -12,6 +12,7 @@ from fedgm.client.store import Kept
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.participation import ClientTask
 from fedgm.running.parts import build_parts
+from tests.conftest import quick
 from tests.e2e.commands import result
 from tests.federated.federated_run import configured
 from tests.paper.bowls import fit
@@ -124,7 +125,7 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", quick(MODES, "mimelite", "ghbm", "easgd"))
 def test_paused_twice_with_another_number_of_workers_equals_never_paused(mode, tmp_path):
     words = [*RUN, *MODES[mode]]
     whole = fedgm.run([*words, f"output_dir={tmp_path / 'whole'}"])

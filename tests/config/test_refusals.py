@@ -176,11 +176,8 @@ except SystemExit as ended:
     ("words", "late"),
     [
         (["algoritm=fedavg"], LATE),
-        (["schedule=multstage"], LATE),
         (["rounds=abc"], LATE),
         (["local.epochs=0"], LATE),
-        (["local.epochs=1000000000"], LATE),
-        (["algorithm.beta=high"], LATE[1:]),
         (["model.depth=9"], LATE[1:]),
         (["participation=autonomous", "participation.delay=0"], LATE[1:]),
     ],

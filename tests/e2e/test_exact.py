@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 import fedgm
+from tests.conftest import quick
 from tests.e2e.commands import TINY, result, rows, run_folder, timeless
 from tests.waiting import PATIENCE
 
@@ -31,7 +32,7 @@ def outcome(home, *arguments):
     return result(home)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", quick([1, 2], 1))
 def test_two_workers_equal_one_whatever_the_machine_is_set_to(tmp_path, reference, threads):
     command = [sys.executable, "run.py", *RUN, "trainer.workers=2", f"output_dir={tmp_path}"]
     env = {**os.environ, "OMP_NUM_THREADS": str(threads)}

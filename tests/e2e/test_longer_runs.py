@@ -13,6 +13,7 @@ from fedgm.results.find import below
 from fedgm.results.run import Run
 from fedgm.study import longer, report, reproduce
 from fedgm.study.figure_runs import make
+from tests.conftest import quick
 
 SMALL = [
     "profile=tiny", "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20",
@@ -50,11 +51,18 @@ def as_of(cfg: DictConfig, run: Run, **facts) -> Run:
     return replace(run, facts={**run.facts, **facts}, config=values)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [[], ["participation=autonomous"], ["participation=event"], ["client=scaffold"], ["eval.every=3"]],
-)
-def test_the_beginning_of_a_longer_run_is_the_record_of_the_shorter_one(tmp_path, words):
+MODES = {
+    "ideal": [],
+    "autonomous": ["participation=autonomous"],
+    "event": ["participation=event"],
+    "client states": ["client=scaffold"],
+    "few evaluations": ["eval.every=3"],
+}
+
+
+@pytest.mark.parametrize("mode", quick(MODES, "event", "few evaluations"))
+def test_the_beginning_of_a_longer_run_is_the_record_of_the_shorter_one(tmp_path, mode):
+    words = MODES[mode]
     experiment = ["+experiment=multistage", *ALONE, *words]
     short = trained(tmp_path / "short", *experiment, "rounds=6")
     long = trained(tmp_path / "long", "+experiment=multistage_long", *ALONE, *words, "rounds=12")
@@ -158,6 +166,7 @@ def test_a_run_that_is_done_comes_before_a_longer_one_that_is_not(paused):
     assert [whole.facts["rounds"] for _, whole in found.values()] == [8]
 
 
+@pytest.mark.slow
 def test_a_figure_takes_its_lines_from_longer_runs_and_says_so(tmp_path):
     words = [*SMALL, "rounds=14"]
     reproduce.reproduce("fig8", words, seeds=[0], workers=2, output_dir=tmp_path / "long", out=tmp_path / "8")

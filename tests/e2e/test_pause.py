@@ -6,6 +6,7 @@ import pytest
 
 import fedgm
 from fedgm.results import rows
+from tests.conftest import quick
 from tests.e2e.commands import result, run_folder
 
 SMALL = [
@@ -26,13 +27,7 @@ MODES = {
 }
 
 
-# The others differ more from one another.
-SLOW = ("autonomous", "current", "client states, event", "last updates", "last updates, event")
-
-
-@pytest.mark.parametrize(
-    "mode", [pytest.param(mode, marks=pytest.mark.slow if mode in SLOW else ()) for mode in MODES]
-)
+@pytest.mark.parametrize("mode", quick(MODES, "event", "client states"))
 def test_paused_at_three_rounds_and_continued_equals_never_paused(mode, tmp_path):
     words = [*SMALL, *MODES[mode]]
     for last in (1, 4, 6):

@@ -79,6 +79,7 @@ class Crash(GeneralMomentum):
 """
 
 
+@pytest.mark.slow
 def test_a_crash_stays_in_its_run_and_ctrl_c_leaves_nothing_behind(tmp_path, monkeypatch):
     (tmp_path / "crashing.py").write_text(CRASH)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))

@@ -10,6 +10,7 @@ from fedgm.errors import FedGMError, RefusedError
 from fedgm.flower.parcel import unpack
 from fedgm.flower.post import Answer, Terms
 from fedgm.flower.server import serve
+from tests.conftest import quick
 from tests.flower.memory_post import WORDS, Killed, MemoryPost
 from tests.flower.test_remote_runs import model, nan, rows
 
@@ -113,7 +114,7 @@ def test_60_arrivals_one_node_ten_times_slower_one_killed_twice_and_the_server_t
     assert model(replayed(folder, tmp_path, *long)) == model(folder)
 
 
-@pytest.mark.parametrize("look", [4, 9])
+@pytest.mark.parametrize("look", quick([4, 9], 9))
 def test_a_killed_server_loses_and_doubles_nothing(look, tmp_path):
     post = memory(tmp_path)
     post.kill_at = look

@@ -10,7 +10,7 @@ from tests.fuzz.fuzzer import KINDS, Fuzzer, cases_of, fuzz, told
 from tests.fuzz.kills import storm
 
 QUICK, HALF, KILLS = 40, 500, 100
-SECONDS = 30  # of the quick part, once every kind of case was tried
+SECONDS = 5  # of the quick part, once every kind of case was tried
 
 
 @pytest.fixture(scope="module")

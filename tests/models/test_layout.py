@@ -113,6 +113,7 @@ def broken_heaps(widths, sides, source=CASES):
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_the_heap_stays_whole_over_widths_and_sides():
     """On the instruction set at hand: AVX2 shows the fault below 8 channels, AVX-512 at 8 from side 48 on."""
     assert broken_heaps(WIDTHS, SIDES) == "[]"
