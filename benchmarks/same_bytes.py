@@ -2,6 +2,7 @@
 
     python -m benchmarks.same_bytes --write before.json     # on the commit before
     python -m benchmarks.same_bytes --against before.json   # on the commit after
+    python -m benchmarks.same_bytes --against before.json profile.noise=0.8   # what was implied before
 
 Of every command it keeps the SHA-256 of model.safetensors and one of every column of the
 rows, `time/*` apart, so that a column that was added is told from one that changed.
@@ -62,12 +63,13 @@ COMMANDS = [
 TEXT = "What is said once is said again, and what is said again is read. " * 200
 
 
-def record(command: str, home: Path) -> dict[str, object]:
-    """What a command leaves; one with ``stop_after`` is then continued to its end."""
+def record(command: str, more: list[str], home: Path) -> dict[str, object]:
+    """What a command leaves, with ``more`` words; one with ``stop_after`` is then continued to its end."""
     (home / "text.txt").write_text(TEXT)
     images = ("data.train_samples", "eval.train_samples")
     small = [word for word in SMALL if "data=text" not in command or not word.startswith(images)]
-    words = [*small, *command.replace("TEXT", str(home / "text.txt")).split(), f"output_dir={home}"]
+    given = command.replace("TEXT", str(home / "text.txt")).split()
+    words = [*small, *more, *given, f"output_dir={home}"]
     result = execute(compose(words), words, Screen(quiet=True))
     if "stop_after" in command:
         words = [word for word in words if not word.startswith("stop_after")]
@@ -93,12 +95,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--write", type=Path)
     parser.add_argument("--against", type=Path)
+    parser.add_argument("words", nargs="*", help="added to every command")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     records = {}
     for command in COMMANDS:
         with tempfile.TemporaryDirectory() as home:
-            records[command] = record(command, Path(home))
+            records[command] = record(command, asked.words, Path(home))
     if asked.write:
         asked.write.write_text(json.dumps(records, indent=1))
     if asked.against:

@@ -4,13 +4,11 @@ import io
 import json
 import struct
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-import fedgm
 from fedgm.figures import curves
 from fedgm.results import curve, rows, summary
 from fedgm.results.run import mean_steps
@@ -254,39 +252,9 @@ def test_the_caption_names_profile_and_local_steps():
 # load_runs ------------------------------------------------------------------------------------------------
 
 
-def test_load_runs_has_one_line_a_round(tmp_path):
-    for seed, count in ((0, 3), (1, 2)):
-        place = tmp_path / "run" / "fedgm-12345678" / f"seed={seed}"
-        place.mkdir(parents=True)
-        recorded = [row(t, t / 10, 1.0) for t in range(1, count + 1)]
-        (place / "metrics.jsonl").write_text("".join(map(rows.dump, recorded)))
-        facts.write(place, static(seed=seed, hash="a"), "finished")
-    frame = fedgm.load_runs(tmp_path)
-    assert frame[["seed", "round"]].to_numpy().tolist() == [[0, 1], [0, 2], [0, 3], [1, 1], [1, 2]]
-    assert frame["test/acc"].tolist() == [0.1, 0.2, 0.3, 0.1, 0.2]
-    assert set(frame["algorithm"]) == {"fedavgm_summed"}
-    assert {"name", "schedule", "participation", "profile", "status", "folder"} <= set(frame.columns)
-
-
-def test_load_runs_of_an_empty_folder_or_of_a_run_without_rows(tmp_path):
-    assert fedgm.load_runs(tmp_path).empty
-    facts.write(tmp_path, static(hash="a"), "running")
-    assert len(fedgm.load_runs(tmp_path)) == 0
-
-
 def test_a_schedule_that_changes_every_round_shows_where_it_ends():
     words = terminal.momentum([{"rounds": 9, "eta": 2.0, "beta": 0.9}], {"eta": 0.1, "beta": 0.9})
     assert words == {"eta": "2 ... 0.1, changing from round to round", "beta": "0.9"}
-
-
-def test_load_runs_reads_stored_results_beside_run_folders(tmp_path):
-    stored = fedgm.load_runs("docs/results/small/fedavg_grid.jsonl")
-    assert set(stored["algorithm.eta"]) == {0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5}
-    assert set(stored["algorithm"]) == {"fedavg"}
-    assert len(stored) == 10 * 25  # 125 rounds, measured after every fifth
-    (tmp_path / "results.jsonl").write_bytes(Path("docs/results/small/fedavg_grid.jsonl").read_bytes())
-    (tmp_path / "metrics.jsonl").write_text('{"round": 1}\n')  # rows of a run are no stored results
-    assert len(fedgm.load_runs(tmp_path)) == len(stored)
 
 
 @pytest.mark.parametrize(
