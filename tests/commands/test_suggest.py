@@ -10,6 +10,7 @@ from fedgm.study.suggest import advise, reading_of
 TINY = ["profile=tiny", "track=none", "data.source.noise=0.3", "data.source.distractor=0", "data.alpha=10"]
 
 
+@pytest.mark.slow
 def test_a_probe_gives_values_and_a_command_and_is_read_again(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     advice = fedgm.suggest([*TINY, "rounds=30"], probe_rounds=8)

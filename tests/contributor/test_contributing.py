@@ -84,6 +84,7 @@ def test_a_server_rule_is_a_file_and_a_yaml(checkout):
         run(checkout, "algorithm=signsgd", "algorithm.beta=high")
 
 
+@pytest.mark.slow
 def test_outside_the_repository_it_is_a_package_and_a_folder_of_ones_own(tmp_path, monkeypatch):
     """The command line and the reader that CONTRIBUTING shows, with its rule under another name."""
     assert "python run.py --config-dir my_conf algorithm=mine participation=event" in TEXT

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from click.testing import CliRunner
 
 from fedgm.commands import main
@@ -32,6 +33,7 @@ def reproduce(tmp_path, *words):
     return CliRunner().invoke(main, ["reproduce", *words, *options, "--workers", "1", *SMALL])
 
 
+@pytest.mark.slow
 def test_its_lines_are_run_and_drawn_and_no_claim_is_judged(tmp_path):
     page = tmp_path / "page.md"
     result = reproduce(tmp_path, "mine", "--seeds", "0,", "--report", str(page))

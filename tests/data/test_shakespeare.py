@@ -73,6 +73,7 @@ def test_a_role_is_what_it_says_and_its_end_is_for_testing(roles):
     assert not any(name.startswith("edward-iii/") for name in roles.names)
 
 
+@pytest.mark.slow
 def test_some_roles_are_drawn_from_the_seed(stored):
     few = shakespeare.load(clients=50, seed=1)
     assert few.count == 50

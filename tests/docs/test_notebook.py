@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import pytest
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "read_results.ipynb"
 
 
+@pytest.mark.slow
 def test_every_cell_runs_and_the_numbers_are_those_of_the_stored_runs(monkeypatch, capsys):
     monkeypatch.chdir(NOTEBOOK.parent)
     drawn = []

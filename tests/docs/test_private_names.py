@@ -122,6 +122,7 @@ def listed() -> dict[str, set[str]]:
     return {re.findall(r"`(.+?)`", row[1])[0]: set(re.findall(r"`(.+?)`", row[3])) for row in rows}
 
 
+@pytest.mark.slow
 def test_the_list_of_private_names_is_complete_and_has_nothing_else():
     ours = set().union(*(defined(tree(path)) for path in FILES))
     files: dict[str, set[str]] = {}

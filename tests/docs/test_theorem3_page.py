@@ -37,6 +37,7 @@ def test_the_table_is_what_formula_and_bounds_give(n, m):
     assert numbers[1] < numbers[0] < numbers[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "m"), ROWS)
 def test_the_formula_is_what_runs_measure(n, m):
     eta_l, rounds = ROWS[n, m]

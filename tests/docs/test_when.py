@@ -107,6 +107,7 @@ def test_the_budget_is_fedavgs():
     assert budget.mean == pytest.approx(41 * 0.75 + 40 * 0.25)  # the best of 3 of 4 misses it in 1 of 4
 
 
+@pytest.mark.slow
 def test_the_page_keeps_its_prose_and_gets_new_tables(tmp_path):
     page = tmp_path / "when.md"
     page.write_text(f"# Mine\n\n{START}\nold\n{END}\n\nThe end.\n")

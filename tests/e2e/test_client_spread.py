@@ -49,6 +49,7 @@ def test_a_client_is_measured_on_its_own_samples():
         assert np.array_equal(torch.cat(own).numpy(), data.labels(client))
 
 
+@pytest.mark.slow
 def test_the_spread_is_in_the_rows_and_changes_nothing_else(tmp_path):
     plain = fedgm.run([*RUN, f"output_dir={tmp_path / 'plain'}"])
     spread_ = [

@@ -116,6 +116,7 @@ def test_two_processes_on_each_of_two_nodes_and_a_whole_node_is_lost(commands, t
     assert result(tmp_path / "out") == result(tmp_path / "reference")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_is_refused_by_every_rank(commands, tmp_path):
     ranks = start(commands, tmp_path / "out", torchrun, "rounds=2", "trainer.workers=3")
     assert ranks[0].wait() == 2, ranks[0].text

@@ -42,6 +42,7 @@ def test_two_workers_equal_one_whatever_the_machine_is_set_to(tmp_path, referenc
     assert result(tmp_path) == reference
 
 
+@pytest.mark.slow
 def test_workers_that_have_nothing_to_evaluate_equal_one(commands, tmp_path, reference):
     # 5 workers, but 300 test and 200 training images are 3 and 2 batches
     command = commands.run(tmp_path / "out", *RUN, "trainer.workers=5")

@@ -148,6 +148,7 @@ def test_a_gpu_that_is_not_there_is_refused_before_anything_is_said_or_made(comm
     assert not list(tmp_path.rglob("seed=*"))
 
 
+@pytest.mark.slow
 def test_a_multirun_of_which_a_job_cannot_work_starts_none(commands, tmp_path):
     betas = "algorithm.beta=0.9,1.0,high"
     command = commands.run(tmp_path / "out", "-m", *RUN, "algorithm=fedgm,fedgn", betas, COLUMNS="160")
@@ -161,6 +162,7 @@ def test_a_multirun_of_which_a_job_cannot_work_starts_none(commands, tmp_path):
     assert not list((tmp_path / "out").rglob("summary.json"))
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_with_a_message_and_the_run_goes_on_when_there_is_space(commands, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()

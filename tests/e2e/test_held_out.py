@@ -76,6 +76,7 @@ def test_a_client_without_held_out_text_is_left_out():
         held_out_evaluation(short, 2, seed=0)
 
 
+@pytest.mark.slow
 def test_a_short_run_on_real_people_learns_and_shows_the_spread(config, tmp_path):
     result = fedgm.run([*RUN, "eval.held_out=30", f"output_dir={tmp_path}"])
     measured = [row for row in rows.read(result.folder / "metrics.jsonl") if row.get("test/acc") is not None]

@@ -20,7 +20,7 @@ def never_stopped(tmp_path_factory):
 @pytest.mark.parametrize(
     ("signum", "workers"),
     [
-        (signal.SIGINT, 2),
+        pytest.param(signal.SIGINT, 2, marks=pytest.mark.slow),
         (signal.SIGTERM, 1),
         pytest.param(signal.SIGINT, 1, marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, 2, marks=pytest.mark.slow),
@@ -58,6 +58,7 @@ def test_a_signal_to_the_whole_group_is_one_stop(commands, tmp_path):
     assert read_summary(tmp_path / "out")["status"] == "stopped"
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_whole_multirun(commands, tmp_path):
     command = commands.start(tmp_path / "out", "-m", *RUN, "seed=0,1,2")
     command.until(lambda: "round 2/8" in command.text)

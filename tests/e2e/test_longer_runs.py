@@ -129,6 +129,7 @@ def test_a_record_without_rows_holds_nothing(paused):
     assert parts_of(planned("rounds=6"), replace(paused, evaluations=[])) == {}
 
 
+@pytest.mark.slow
 def test_stages_of_given_lengths_have_no_longer_run(paused):
     lengths = ["schedule=stages", "schedule.etas=[2.0,1.0]", "schedule.lengths=[3,4]", "rounds=7"]
     one = make("fedgm", [0], [*SMALL, *lengths], "none")

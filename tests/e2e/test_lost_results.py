@@ -210,6 +210,7 @@ def test_a_finished_run_of_an_older_version_is_done_by_the_number_of_its_rows(fi
         fedgm.run([*RUN, f"output_dir={home}"])
 
 
+@pytest.mark.slow
 def test_a_yaml_in_ones_own_folder_is_the_command_line_and_its_result_is_not(commands, tmp_path):
     (tmp_path / "conf" / "algorithm").mkdir(parents=True)
     own = "name: own\n_target_: own_rule.Own\neta: 1.0\nbeta: 0.9\nnu: 0.9\n"

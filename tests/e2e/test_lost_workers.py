@@ -32,7 +32,8 @@ def test_a_killed_worker_is_named_and_the_run_continues(commands, tmp_path, work
         assert result(tmp_path / "out") == result(tmp_path / "reference")
 
 
-@pytest.mark.parametrize("workers", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [2, 3])
 def test_a_worker_killed_before_the_others_meet_it_is_not_waited_for(commands, tmp_path, workers):
     command = commands.start(tmp_path / "out", *RUN, "rounds=3", f"trainer.workers={workers}")
     command.until(lambda: any(tmp_path.glob("out/*/*/seed=*/summary.json")))  # git has been asked by then
@@ -54,10 +55,13 @@ STARTS = {
 @pytest.mark.parametrize(
     ("start", "library"),
     [
-        ("run.py", "_multiarray_umath"), ("run.py", "libtorch_cpu"), ("run.py", "libtorch_python"),
-        ("fedgm run", "libtorch_cpu"), ("fedgm theory", "libtorch_cpu"),
+        ("run.py", "libtorch_cpu"),
+        pytest.param("run.py", "_multiarray_umath", marks=pytest.mark.slow),
+        pytest.param("run.py", "libtorch_python", marks=pytest.mark.slow),
+        pytest.param("fedgm run", "libtorch_cpu", marks=pytest.mark.slow),
+        pytest.param("fedgm theory", "libtorch_cpu", marks=pytest.mark.slow),
     ],
-)  # fmt: skip
+)
 def test_ctrl_c_while_it_is_importing(tmp_path, start, library):
     command = [sys.executable, *STARTS[start], f"output_dir={tmp_path}"]
     process = subprocess.Popen(

@@ -14,6 +14,7 @@ def line_of(text: str, job: str) -> str:
     return line
 
 
+@pytest.mark.slow
 def test_a_job_that_another_process_holds_is_busy_and_has_not_failed(commands, tmp_path):
     home = tmp_path / "out"
     fedgm.run([*RUN, f"output_dir={home}"])  # so that there is a folder to hold

@@ -27,7 +27,7 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize("mode", quick(MODES, "event", "client states"))
+@pytest.mark.parametrize("mode", quick(MODES, "client states"))
 def test_paused_at_three_rounds_and_continued_equals_never_paused(mode, tmp_path):
     words = [*SMALL, *MODES[mode]]
     for last in (1, 4, 6):
@@ -61,6 +61,7 @@ def test_a_pause_before_the_first_round_is_refused(tmp_path):
         fedgm.run([*SMALL, f"output_dir={tmp_path}", "stop_after=0"])
 
 
+@pytest.mark.slow
 def test_a_pause_is_a_good_end_of_the_command(commands, tmp_path):
     paused = commands.run(tmp_path / "out", *SMALL, "rounds=3", "stop_after=2")
     assert paused.code == 0, paused.text

@@ -10,6 +10,7 @@ import pytest
 import fedgm
 from fedgm.config import stored
 from fedgm.lightning import pl
+from tests.conftest import quick
 from tests.e2e.commands import TINY, result, rows, run_folder
 
 RUN = (*TINY, "rounds=6", "clients.count=6", "local.unit=steps", "local.epochs=1")
@@ -111,11 +112,12 @@ class PowerCut(pl.Callback):
             raise RuntimeError("power cut")
 
 
-@pytest.mark.parametrize(
-    "part", [(), ("client=scaffold",), ("participation=autonomous", "participation.delay=3")]
-)
+PARTS = ["", "client=scaffold", "participation=autonomous participation.delay=3"]
+
+
+@pytest.mark.parametrize("part", quick(PARTS, PARTS[1]))
 def test_a_power_cut_loses_no_finished_round(tmp_path, monkeypatch, capsys, part):
-    run = (*RUN, "clients.per_round=3", *part)
+    run = (*RUN, "clients.per_round=3", *part.split())
     disk = Disk(monkeypatch)
     out = tmp_path / "out"
     out.mkdir()

@@ -93,6 +93,7 @@ def test_bytes_that_are_not_text_are_refused_before_a_run_writes_them(commands, 
     assert "it has bytes that are not text in this locale" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.slow
 def test_a_tilde_is_the_home_folder(commands, tmp_path, calm):
     (tmp_path / "home").mkdir()
     request = {"arguments": [*ONE, "output_dir=~/out"], "out": str(tmp_path / "log")}
@@ -101,6 +102,7 @@ def test_a_tilde_is_the_home_folder(commands, tmp_path, calm):
     assert result(tmp_path / "home" / "out") == calm
 
 
+@pytest.mark.slow
 def test_a_full_disk_behind_the_output_is_named_and_not_the_run_folder(commands, tmp_path, calm):
     run = commands.run(tmp_path / "o", *ONE, odd={"out": "/dev/full"})
     assert run.code == 1, run.text

@@ -43,6 +43,7 @@ def swept(folder: Path) -> tuple[pd.DataFrame, str]:
     return pd.read_json(table, orient="records", precise_float=True), done.stdout
 
 
+@pytest.mark.slow
 def test_a_random_search_from_python_is_run_and_gives_its_table(tmp_path):
     found, said = swept(tmp_path)
     assert list(zip(found["point"], found["seed"], strict=True)) == [(0, 1), (1, 1), (2, 1)]

@@ -5,6 +5,7 @@ from test_resume import after, die_and_come_back
 
 import fedgm
 from fedgm.results import rows
+from tests.conftest import quick
 from tests.e2e.commands import TINY, result
 
 RUN = (
@@ -28,12 +29,9 @@ MODES = {
     "deadline": ["participation=deadline", "participation.share=0.5", "participation.deadline=3"],
     "private": ["privacy=central", "privacy.adaptive=true", "privacy.bit_noise=1"],
 }
-QUICK = ("power of choice", "plateau", "senders")
 
 
-@pytest.mark.parametrize(
-    "mode", [pytest.param(mode, marks=() if mode in QUICK else pytest.mark.slow) for mode in MODES]
-)
+@pytest.mark.parametrize("mode", quick(MODES, "power of choice"))
 def test_a_kill_and_two_workers_change_nothing(commands, tmp_path, mode):
     if mode == "private":
         pytest.importorskip("dp_accounting")

@@ -144,7 +144,7 @@ def on_a_terminal(folder: Path, env: dict[str, str], *words: str) -> str:
     ("mode", "variable"),
     [
         pytest.param("auto", {}, marks=pytest.mark.slow),
-        ("online", {}),
+        pytest.param("online", {}, marks=pytest.mark.slow),
         pytest.param("auto", {"WANDB_MODE": "online"}, marks=pytest.mark.slow),
     ],
 )

@@ -31,6 +31,7 @@ def without_times(folder):
     ]
 
 
+@pytest.mark.slow
 def test_no_step_is_the_held_out_evaluation_and_nothing_else_changes(tmp_path):
     measured = ["eval.held_out=4", "callbacks=personal", "callbacks.personal.clients=4"]
     plain = run(tmp_path, "plain", "eval.held_out=4")

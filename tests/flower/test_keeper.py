@@ -54,7 +54,13 @@ def pids(tmp_path):
     return [int(pid) for pid in (tmp_path / "pids").read_text().split()]
 
 
-@pytest.mark.parametrize("leaves", [(), ("and leaves",)], ids=["stays", "leaves a child behind"])
+@pytest.mark.parametrize(
+    "leaves",
+    [
+        pytest.param((), id="stays", marks=pytest.mark.slow),
+        pytest.param(("and leaves",), id="leaves a child"),
+    ],
+)
 def test_it_ends_them_when_its_pipe_closes(leaves, tmp_path):
     keeper = subprocess.Popen(
         [sys.executable, "-m", "fedgm.flower.keeper"],

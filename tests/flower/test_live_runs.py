@@ -71,6 +71,7 @@ def test_a_replay_ends_with_the_same_bytes(words, tmp_path):
     assert not (folder / "checkpoints").exists()  # nor the stored arrivals
 
 
+@pytest.mark.slow
 def test_work_that_got_lost_leaves_no_trace_in_what_a_client_keeps(tmp_path):
     post, came = memory(tmp_path, "client=scaffold"), Counter()
 
@@ -130,6 +131,7 @@ def test_a_killed_server_loses_and_doubles_nothing(look, tmp_path):
     assert model(replayed(folder, tmp_path)) == model(folder)
 
 
+@pytest.mark.slow
 def test_rounds_after_the_last_checkpoint_are_computed_again_from_the_same_arrivals(tmp_path):
     words = ["checkpoint.every=4"]
     post = memory(tmp_path, *words)
@@ -222,6 +224,7 @@ def test_a_replay_of_nothing_is_refused(content, tmp_path):
         replayed(tmp_path, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_replay_has_no_more_rounds_than_arrivals(tmp_path):
     folder = served(memory(tmp_path), tmp_path).folder
     with pytest.raises(RefusedError, match=r"^rounds=9: .* has the arrivals of 8 rounds"):

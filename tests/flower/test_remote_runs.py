@@ -87,8 +87,9 @@ def test_client_rules_of_nodes_are_those_of_the_simulation(rule, tmp_path):
     assert rows(there) == rows(here)
 
 
-@pytest.mark.parametrize("words", [[], ["client=scaffold"]], ids=["fedgm", "scaffold"])
-def test_a_killed_server_continues_to_the_same_bytes(words, tmp_path):
+@pytest.mark.parametrize("client", quick(["plain", "scaffold"], "scaffold"))
+def test_a_killed_server_continues_to_the_same_bytes(client, tmp_path):
+    words = [f"client={client}"]
     here, post = simulated(tmp_path, *words), memory(tmp_path, *words)
     post.kill_at = 4  # in the third round, when nodes have trained and answered
     with pytest.raises(Killed):

@@ -162,8 +162,8 @@ def test_the_model_that_is_kept_is_the_one_that_was_evaluated(tmp_path):
     "words",
     [
         [*SCHEDULE_FREE, "eval.point=average"],
-        ["algorithm=fedexp", "eval.point=average"],
-        ["algorithm=qhadam"],
+        pytest.param(["algorithm=fedexp", "eval.point=average"], marks=pytest.mark.slow),
+        pytest.param(["algorithm=qhadam"], marks=pytest.mark.slow),
     ],
     ids=lambda words: words[0],
 )

@@ -164,6 +164,7 @@ def test_fedprox_without_pull_is_plain(tmp_path):
     assert torch.equal(pulled, flat(fit(configured(), tmp_path)[0]))
 
 
+@pytest.mark.slow
 def test_scaffold_beats_fedavg_where_clients_are_unlike(tmp_path):
     """One class per client, 20 local epochs: the fixed point of FedAvg is off, that of SCAFFOLD is not."""
     hard = [

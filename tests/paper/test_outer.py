@@ -10,6 +10,7 @@ from fedgm import config
 from fedgm.results import rows
 from fedgm.running.parts import load_clients
 from fedgm.running.trainer import build_module
+from tests.conftest import quick
 
 STEPS = 6
 TEXT = "".join(
@@ -82,6 +83,7 @@ class Plain:
         torch.nn.utils.vector_to_parameters(x.clone(), self.net.parameters())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["keep", "reset"])
 def test_one_client_without_an_outer_step_is_a_plain_loop(words, state):
     """x_{t+1} = x_t - (x_t - x_K): the loop passes on the weights, and AdamW's state where it is kept."""
@@ -133,10 +135,10 @@ def test_top_k_in_the_loop_is_error_feedback_around_a_plain_loop(words):
     assert e.abs().max() > 1e-3  # something was held back
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["algorithm=fedavg", "algorithm=fedavgm", "algorithm=fedgm schedule=multistage", "algorithm=diloco"],
-)
+LINES = ["algorithm=fedavg", "algorithm=fedavgm", "algorithm=fedgm schedule=multistage", "algorithm=diloco"]
+
+
+@pytest.mark.parametrize("line", quick(LINES, LINES[2]))
 def test_every_line_of_the_outer_experiment_pauses_and_goes_on_to_the_same_bits(words, tmp_path, line):
     run = [
         *words[:-1],

@@ -31,6 +31,7 @@ def taken(switch: str) -> tuple[str, int]:
     return done, int(count)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not is_glibc(), reason="the switches are glibc's")
 def test_freed_blocks_are_not_faulted_in_again():
     # 20 blocks of 9,766 pages: up to 195,000 faults. A busy system takes a kept page back now and then.

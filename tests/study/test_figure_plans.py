@@ -15,6 +15,7 @@ from fedgm.results import archive
 from fedgm.study import figure_runs, reproduce
 from fedgm.study.evidence import grid_runs
 from fedgm.study.report import markdown, marks, replace_between, table
+from tests.conftest import quick
 from tests.results.made_records import record
 
 WORDS = ["profile=tiny", "rounds=100", "eval.every=5"]
@@ -100,7 +101,7 @@ def test_a_figure_is_drawn_and_judged_from_an_archive(judged, drawn):
 ADDED = ["+figure.seeds.tiny=5", "+figure.added.tiny=[4,5]"]
 
 
-@pytest.mark.parametrize("there", [(), (4,), (4, 5)])
+@pytest.mark.parametrize("there", quick([(), (4,), (4, 5)], (4,), (4, 5)))
 def test_added_seeds_are_judged_once_all_of_them_are_there(there, tmp_path):
     """On seeds 1, 2, 3 FedGM is ahead of FedAvgM by 9 points, on the added ones behind by 9."""
     one = figure_runs.make("fedgm", None, [*WORDS, *ADDED], "outputs")
@@ -161,6 +162,7 @@ def test_a_claim_over_two_figures_says_which_one_is_missing(judged_etas):
     assert c4["parts"][2]["high"] < 1
 
 
+@pytest.mark.slow
 def test_the_same_runs_give_the_same_bytes(archived_etas, judged_etas, drawn, tmp_path):
     api.reproduce("fig5", WORDS, stored=archived_etas, out=tmp_path, seeds=[1, 2, 3])
     for name in ("fig5.png", "fig5.pdf", "verdict.json"):
@@ -239,6 +241,7 @@ def test_a_figure_without_runs_is_said_not_to_be_run(not_run, drawn):
     assert not_run["claims"][0]["verdict"] == "undecided"
 
 
+@pytest.mark.slow
 def test_an_override_after_stored_is_no_path(tmp_path):
     result = CliRunner().invoke(cli.main, ["reproduce", "fig2", "--stored", "profile=tiny"])
     assert "docs/results" in result.output or result.exit_code == 0
@@ -271,6 +274,7 @@ def test_a_plan_is_what_the_sweeps_runner_runs():
     assert one.choosing("eta_2") == replace(one.jobs["eta_2", 0])
 
 
+@pytest.mark.slow
 def test_runs_that_two_figures_share_are_computed_once():
     """FedAvg at eta 1 is in Figures 5 and 6 and in the grid; ideal FedGM in 1ab, 1cd and 9."""
 

@@ -193,6 +193,7 @@ def test_parallel_lines_of_one_value_are_spread_by_score():
     assert parallel.ends(points, "minimize")[0] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_all_pictures_twice_with_equal_bytes(tmp_path: Path):
     points = cube(lambda e, b, n: "diverged" if e == 4.0 else "paused" if b == 0.7 else "finished")
     names = ["heatmap.png", "parallel.png", "importance.png", "advantage.png"]

@@ -49,6 +49,7 @@ each_file = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @each_file
 @pytest.mark.usefixtures("real_composition")
 def test_a_point_of_every_file_is_what_hydra_composes(file):

@@ -84,6 +84,7 @@ def test_more_noise_asks_for_a_smaller_eta_or_more_memory():
     assert loud in [Momentum(eta, loud.beta, loud.nu) for eta in ETAS]
 
 
+@pytest.mark.slow
 def test_stale_clients_get_a_smaller_eta():
     stale = suggest(NOISY, 40, 10, READINGS[1])
     fresh = suggest(NOISY, 40, 10)
