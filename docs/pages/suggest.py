@@ -18,11 +18,10 @@ from fedgm.server import Momentum
 from fedgm.study.report import replace_between
 from fedgm.theory.quadratic import FEDAVG, Problem, Stretch, excess
 from fedgm.theory.stability import IDEAL, READINGS, Reading
-from fedgm.theory.suggestion import PROBE_ETA, Measured, fitted, share_of_noise
+from fedgm.theory.suggestion import COLUMNS, PROBE_ETA, Measured, fitted, share_of_noise
 
 PAGE = Path("docs/suggest.md")
 PROBE = range(5, 51)  # rounds; stored rows have every fifth, so they need more than a probe's 25
-COLUMNS = ("update/norm", "client/drift", "cohort/clients")
 LAST = 46  # rounds from the tenth last evaluation to the last
 
 

@@ -16,6 +16,7 @@ from fedgm.participation.local_work import NEEDS_UNIFORM_MEAN
 from fedgm.schedule.work import Work
 from fedgm.server import GeneralMomentum
 from fedgm.server.engine import Engine
+from fedgm.server.plan import Decided
 from fedgm.server.rule import Hyper
 from fedgm.upload.message import Plain as WholeDelta
 from fedgm.upload.message import UploadRule
@@ -49,10 +50,10 @@ def require_deltas(key: str, name: str, scheme: Participation, client: ClientRul
 
 
 def steps_plainly(engine: Engine) -> bool:
-    """Whether every server step is x -= D."""
-    return isinstance(engine.rule, GeneralMomentum) and all(
-        hyper["eta"] == 1 and 0 in (hyper["beta"], hyper["nu"]) for hyper in every_hyper(engine)
-    )
+    """Whether every server step is x -= D; of a plan that is decided during the run nobody knows."""
+    if isinstance(engine.plan, Decided) or not isinstance(engine.rule, GeneralMomentum):
+        return False
+    return all(hyper["eta"] == 1 and 0 in (hyper["beta"], hyper["nu"]) for hyper in every_hyper(engine))
 
 
 def every_hyper(engine: Engine) -> list[Hyper]:

@@ -18,11 +18,13 @@ from fedgm.federated.fitting import (
     steps_plainly,
 )
 from fedgm.participation import Participation
+from fedgm.running.modelled import require_modelled
 from fedgm.server import GeneralMomentum, ServerRule
 from fedgm.server.engine import Engine
 from fedgm.server.plan import Decided
 from fedgm.server.rule import Averages, SeesNorms
 from fedgm.server.sketched import FetchSGD
+from fedgm.theory.auto import Measuring
 from fedgm.upload import UploadRule
 from fedgm.upload.message import Plain as WholeDelta
 from fedgm.upload.message import Sketch
@@ -55,6 +57,8 @@ def require_fitting(
     _require_unbiased(config, rule, sending)
     require_guarantee(privacy, client, upload, scheme, config.clients.weights)
     _require_private(config, engine, sending, privacy)
+    if isinstance(engine.plan, Measuring):
+        require_modelled(config, inside_a_run=True)
 
 
 def _require_point(config: RunConfig, rule: ServerRule) -> None:
@@ -112,9 +116,13 @@ def _require_private(
     )
     reason = "sending= chooses by the norms of updates without noise"
     require_fits(sending is None, "privacy", name, reason, f"sending=all, or {hint}")
-    watches = isinstance(engine.plan, Decided) and config.schedule.get("watch") != "test/loss"
-    reason = "the schedule decides by losses on the clients' data, without noise"
-    require_fits(not watches, "privacy", name, reason, f"schedule.watch=test/loss, or {hint}")
+    watch = config.schedule.get("watch")  # plateau watches losses; auto measures norms
+    decides = isinstance(engine.plan, Decided) and watch != "test/loss"
+    seen, way = ("losses on the clients' data", "schedule.watch=test/loss") if watch else (
+        "norms of the clients' updates", "schedule=constant"
+    )  # fmt: skip
+    reason = f"schedule={config.schedule['name']} decides by {seen}, without noise"
+    require_fits(not decides, "privacy", name, reason, f"{way}, or {hint}")
     reason = "epsilon is counted for exactly m updates in every round"
     ok = config.clients.nonfinite == "stop"
     require_fits(ok, "clients.nonfinite", config.clients.nonfinite, reason, "clients.nonfinite=stop")
@@ -129,7 +137,7 @@ def _require_server(config: RunConfig, engine: Engine, client: ClientRule) -> No
         return
     reason, name = f"client={config.client['name']} has its own server step, x -= D", config.schedule["name"]
     first, *others = every_hyper(engine)
-    constant = all(hyper == first for hyper in others)
+    constant = not isinstance(engine.plan, Decided) and all(hyper == first for hyper in others)
     require_fits(constant, "schedule", name, f"{reason}, at a constant eta", "schedule=constant")
     alone = isinstance(engine.rule, GeneralMomentum) and 0 in (first["beta"], first["nu"])
     require_fits(alone, "algorithm", config.algorithm["name"], reason, "algorithm=fedavg")

@@ -35,7 +35,7 @@ def stationary_variance(a: Sequence[float] | Array, m: Momentum) -> float:
     >>> stationary_variance([1.0], Momentum(eta=2.0, beta=0.0, nu=0.0))
     inf
     """
-    A, b = transition(np.asarray(a, dtype=np.float64), m), _noise(len(a), m)
+    A, b = transition(np.asarray(a, dtype=np.float64), m), noise_vector(len(a), m)
     if np.abs(np.linalg.eigvals(A)).max() >= 1:
         return inf
     size = len(b)
@@ -60,7 +60,7 @@ def second_moments(
     second[:-1, :-1] = start**2  # before round 1 every past model is x_0
     moments = [second[0, 0]]
     for rounds, m in stages:
-        A, b = transition(response, m), _noise(len(response), m)
+        A, b = transition(response, m), noise_vector(len(response), m)
         for _ in range(rounds):
             second = A @ second @ A.T + np.outer(b, b)
             moments.append(second[0, 0])
@@ -78,7 +78,7 @@ def lag(m: Momentum) -> float:
     return m.beta * m.nu / (1 - m.beta)
 
 
-def _noise(delay: int, m: Momentum) -> Array:
+def noise_vector(delay: int, m: Momentum) -> Array:
     """b: what one unit of noise in D does to (x, past models, d) in its round."""
     x, d = server_step(0.0, 0.0, 1.0, m)
     return np.array([x, *np.zeros(delay - 1), d])

@@ -23,7 +23,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedgm.server import Momentum, server_step
+from fedgm.server import Momentum
+from fedgm.theory.noise import noise_vector
 from fedgm.theory.stability import IDEAL, Reading, response, transition
 
 Array = NDArray[np.float64]
@@ -93,7 +94,7 @@ def _each_round(problem: Problem, plans: Sequence[Sequence[Stretch]]) -> Iterato
             stretch = left[number].pop(0)
             ends[number] += stretch.rounds
             A[number] = [transition(one, stretch.momentum) for one in a]
-            b = _pushed(size, stretch.momentum)
+            b = noise_vector(a.shape[1], stretch.momentum)
             noise[number] = problem.noise[:, None, None] * np.outer(b, b)
         second = np.clip(A @ second @ A.swapaxes(-1, -2) + noise, -CAP, CAP)
         lost |= np.abs(second).max(axis=(-1, -2)) == CAP  # no second moments any more
@@ -152,9 +153,3 @@ def _responses(problem: Problem) -> Array:
     """a_tau by direction: c itself for ideal clients, that of the same direction for stale ones."""
     kept = (1 - problem.c) ** (1 / problem.reading.reference)  # q of an epoch
     return np.stack([response(problem.reading, float(q)) for q in kept])
-
-
-def _pushed(size: int, m: Momentum) -> Array:
-    """b: what one unit of noise in D does to (x, past models, d) in its round."""
-    x, d = server_step(0.0, 0.0, 1.0, m)
-    return np.array([x, *np.zeros(size - 2), d])

@@ -1,8 +1,9 @@
 """Which (eta, beta, nu), from how much of D is noise: a search in :mod:`fedgm.theory.quadratic`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from math import inf, isfinite
 from statistics import mean, stdev
 
 import numpy as np
@@ -24,6 +25,7 @@ FARTHEST = 8  # FedAvg is followed for so many times the rounds
 MOST = 0.95  # a share of noise that is clearly above it leaves nothing to choose by
 PROBE_ETA = 1.0  # FedAvg's in a probe, which has ideal clients
 SETTLED = 5  # the first rounds of a probe are left out
+COLUMNS = ("update/norm", "client/drift", "cohort/clients")  # what is read of a probe: |D|, drift, m
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,34 @@ class Suggestion:
 
     measured: Measured
     momentum: Momentum
-    fedavg: float  # the best eta of FedAvg
+    fedavg: float  # the eta at which FedAvg gets there first: that of the middle speedup
     etas: tuple[float, ...]  # stages after Eq. 3, from ``staged``; empty where constant values are as good
     staged: Momentum
-    speedup: tuple[float, float, float]  # low, middle, high: how many times the rounds FedAvg needs
+    speedup: tuple[float, float, float]  # low, middle, high: how many times the rounds FedAvg needs, or inf
+    followed: float  # so many times the rounds FedAvg was followed; inf is more than that
+
+
+def measure(rows: Iterable[Mapping[str, float | int | None]], clients: int) -> Measured:
+    """The share of noise in D, from the rows of a probe.
+
+    Rounds without a drift, or with one client, say nothing.
+
+    >>> row = {"update/norm": 2.0, "client/drift": 4.0, "cohort/clients": 5}
+    >>> measure([{"round": t, **row} for t in (4, 5, 6)], clients=100)
+    Measured(share=0.95, error=0.0, rounds=range(5, 7))
+    """
+    settled = [row for row in rows if (row.get("round") or 0) >= SETTLED]
+    known = [[value for column in COLUMNS if (value := row.get(column)) is not None] for row in settled]
+    seen = [v for v in known if len(v) == len(COLUMNS) and all(map(isfinite, v)) and v[2] >= 2]
+    if len(seen) < 2 or not any(norm for norm, _, _ in seen):
+        raise RefusedError(
+            f"from round {SETTLED} on, {len(seen)} rounds of the probe have a drift of two or more clients; "
+            "the noise of D needs two such rounds that moved the model. Try a longer probe "
+            "(--rounds 50, schedule.probe=50)"
+        )
+    norms, drifts, cohort = zip(*seen, strict=True)
+    share, error = share_of_noise(norms, drifts, [int(m) for m in cohort], clients)
+    return Measured(share, error, range(SETTLED, int(settled[-1]["round"] or 0) + 1))
 
 
 def share_of_noise(
@@ -79,10 +105,10 @@ def suggest(measured: Measured, rounds: int, last: int, reading: Reading = IDEAL
     """The best constant values and the best plan of Eq. 3 for ``rounds``, judged over the ``last`` ones."""
     problem = fitted(measured, reading)
     momentum = best_constant(problem, rounds, last)
-    fedavg = _smallest(problem, [Momentum(eta, *FEDAVG) for eta in ETAS], rounds, last)
     etas, staged = _best_stages(problem, momentum, rounds, last)
+    fedavg, speedup = _speedup(measured, momentum, rounds, last, reading)
     return Suggestion(
-        measured, momentum, fedavg.eta, etas, staged, _speedup(measured, momentum, rounds, last, reading)
+        measured, momentum, fedavg, etas, staged, speedup, FARTHEST * rounds / (rounds - last / 2)
     )
 
 
@@ -92,20 +118,19 @@ def fitted(measured: Measured, reading: Reading, tilts: tuple[float, float] = TI
         raise RefusedError(
             f"{100 * measured.share:.0f} % of D is noise in rounds {measured.rounds[0]} to "
             f"{measured.rounds[-1]}: nothing is learned that a rule could keep. Try more clients a round, or "
-            "a longer probe: --rounds 50"
+            "a longer probe (--rounds 50, schedule.probe=50)"
         )
     problem = calibrated(Problem(1.0, *tilts), measured.share, PROBE_ETA, measured.rounds)
     return replace(problem, reading=reading)
 
 
-def best_constant(problem: Problem, rounds: int, last: int) -> Momentum:
-    """One (eta, beta, nu) for all rounds."""
-    return _smallest(problem, [Momentum(eta, *pair) for pair in PAIRS for eta in ETAS], rounds, last)
+def best_constant(problem: Problem, rounds: int, last: int, before: Sequence[Stretch] = ()) -> Momentum:
+    """One (eta, beta, nu) for ``rounds`` rounds after ``before``.
 
-
-def _smallest(problem: Problem, points: Sequence[Momentum], rounds: int, last: int) -> Momentum:
-    """The point with the smallest eta among those that the model cannot tell from the best."""
-    reached = np.log(excess(problem, [[Stretch(rounds, m)] for m in points], last))
+    Of the points that the model cannot tell from the best, it is one with the smallest eta.
+    """
+    points = [Momentum(eta, *pair) for pair in PAIRS for eta in ETAS]
+    reached = np.log(excess(problem, [[*before, Stretch(rounds, m)] for m in points], last))
     near = [m for m, loss in zip(points, reached, strict=True) if loss <= reached.min() + PLATEAU]
     order = dict(zip(points, reached, strict=True))
     return min(near, key=lambda m: (m.eta, order[m]))
@@ -145,19 +170,25 @@ def _staged(first: Momentum, rounds: int) -> list[Stretch]:
 
 def _speedup(
     measured: Measured, momentum: Momentum, rounds: int, last: int, reading: Reading
-) -> tuple[float, float, float]:
-    """How many times the rounds the best FedAvg needs, over what was measured and what was assumed."""
-    factors: list[float] = []
+) -> tuple[float, tuple[float, float, float]]:
+    """FedAvg's eta, and how many times the rounds it needs over what was measured and what was assumed."""
+    needed: list[tuple[float, float]] = []
     for tilts in TILTS:
         for share in (measured.share, measured.low, measured.high):
             problem = calibrated(Problem(1.0, *tilts), share, PROBE_ETA, measured.rounds)
-            factors.append(_factor(replace(problem, reading=reading), momentum, rounds, last))
-    return min(factors), factors[0], max(factors)
+            needed.append(_needed(replace(problem, reading=reading), momentum, rounds, last))
+    times = [each for each, _ in needed]
+    return needed[0][1], (min(times), times[0], max(times))
 
 
-def _factor(problem: Problem, momentum: Momentum, rounds: int, last: int) -> float:
-    """The first round at which a FedAvg, at whatever eta, is as good, over the middle of the last ones."""
+def _needed(problem: Problem, momentum: Momentum, rounds: int, last: int) -> tuple[float, float]:
+    """The first round at which a FedAvg is as good, over the middle of the last ones; and its eta.
+
+    Where none is within ``FARTHEST`` times the rounds: inf, and the eta that has come closest.
+    """
     goal = excess(problem, [[Stretch(rounds, momentum)]], last)[0]
-    slow = [[Stretch(FARTHEST * rounds, Momentum(eta, *FEDAVG))] for eta in ETAS if eta < 2]
-    reached = losses(problem, slow).min(axis=1) <= goal
-    return float(reached.argmax() / (rounds - last / 2)) if reached.any() else float(FARTHEST)
+    etas = [eta for eta in ETAS if eta < 2]
+    curves = losses(problem, [[Stretch(FARTHEST * rounds, Momentum(eta, *FEDAVG))] for eta in etas])
+    reached = curves.min(axis=1) <= goal
+    t = int(reached.argmax()) if reached.any() else -1
+    return float(t / (rounds - last / 2)) if reached.any() else inf, etas[int(curves[t].argmin())]
