@@ -13,7 +13,7 @@ from fedgm.results.summary import Status
 from fedgm.running.modelled import reading_of, require_modelled
 from fedgm.running.start import execute, require_working
 from fedgm.screen import Screen
-from fedgm.theory.suggestion import ETAS, PROBE_ETA, SETTLED, Suggestion, measure, suggest
+from fedgm.theory.suggestion import ETAS, FARTHEST, PROBE_ETA, SETTLED, Suggestion, measure, suggest
 
 ROUNDS = 25
 SET = ("algorithm", "schedule", "winners", "name", "stop_after")  # by the probe
@@ -34,7 +34,7 @@ class Advice:
         found, measured = self.suggestion, self.suggestion.measured
         eta, beta, nu = found.momentum
         larger = "a larger eta gains less than 2 %" if eta < ETAS[-1] else "no larger eta was tried"
-        low, middle, high = (self._times(each) for each in found.speedup)
+        low, middle, high = (_times(each) for each in found.speedup)
         best = "" if isinf(found.speedup[1]) else f" at its best eta, {found.fedavg:g}"
         said = [
             f"eta {eta:g}, beta {beta:g}, nu {nu:g} for {self.rounds} rounds",
@@ -50,10 +50,6 @@ class Advice:
             beta, nu = found.staged.beta, found.staged.nu
             said.append(f"In stages (Eq. 3) the model prefers eta {etas} from beta {beta:g}, nu {nu:g}.")
         return said
-
-    def _times(self, needed: float) -> str:
-        """FedAvg was followed only so far."""
-        return f"more than {self.suggestion.followed:.1f}" if isinf(needed) else f"{needed:.1f}"
 
 
 def advise(overrides: Sequence[str], probe_rounds: int = ROUNDS, console: Screen | None = None) -> Advice:
@@ -99,6 +95,10 @@ def commands(overrides: Sequence[str], found: Suggestion) -> tuple[str, str | No
     etas = ",".join(f"{eta:g}" for eta in found.etas)  # algorithm.eta beside them would be refused
     values = [f"algorithm.beta={found.staged.beta:g}", f"algorithm.nu={found.staged.nu:g}"]
     return constant, shlex.join([*typed, *values, "schedule=multistage", f"schedule.etas=[{etas}]"])
+
+
+def _times(needed: float) -> str:
+    return f"more than {FARTHEST}" if isinf(needed) else f"{needed:.1f}"
 
 
 def _group(word: str) -> str:

@@ -7,6 +7,7 @@ from math import inf, isfinite
 from statistics import mean, stdev
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from fedgm.errors import RefusedError
 from fedgm.schedule.plan import Multistage, stage_ends
@@ -57,7 +58,6 @@ class Suggestion:
     etas: tuple[float, ...]  # stages after Eq. 3, from ``staged``; empty where constant values are as good
     staged: Momentum
     speedup: tuple[float, float, float]  # low, middle, high: how many times the rounds FedAvg needs, or inf
-    followed: float  # so many times the rounds FedAvg was followed; inf is more than that
 
 
 def measure(rows: Iterable[Mapping[str, float | int | None]], clients: int) -> Measured:
@@ -107,9 +107,7 @@ def suggest(measured: Measured, rounds: int, last: int, reading: Reading = IDEAL
     momentum = best_constant(problem, rounds, last)
     etas, staged = _best_stages(problem, momentum, rounds, last)
     fedavg, speedup = _speedup(measured, momentum, rounds, last, reading)
-    return Suggestion(
-        measured, momentum, fedavg, etas, staged, speedup, FARTHEST * rounds / (rounds - last / 2)
-    )
+    return Suggestion(measured, momentum, fedavg, etas, staged, speedup)
 
 
 def fitted(measured: Measured, reading: Reading, tilts: tuple[float, float] = TILTS[0]) -> Problem:
@@ -172,23 +170,29 @@ def _speedup(
     measured: Measured, momentum: Momentum, rounds: int, last: int, reading: Reading
 ) -> tuple[float, tuple[float, float, float]]:
     """FedAvg's eta, and how many times the rounds it needs over what was measured and what was assumed."""
-    needed: list[tuple[float, float]] = []
+    found: list[tuple[float, float]] = []
     for tilts in TILTS:
         for share in (measured.share, measured.low, measured.high):
             problem = calibrated(Problem(1.0, *tilts), share, PROBE_ETA, measured.rounds)
-            needed.append(_needed(replace(problem, reading=reading), momentum, rounds, last))
-    times = [each for each, _ in needed]
-    return needed[0][1], (min(times), times[0], max(times))
+            found.append(needed(replace(problem, reading=reading), momentum, rounds, last))
+    times = [each for each, _ in found]
+    return found[0][1], (min(times), times[0], max(times))
 
 
-def _needed(problem: Problem, momentum: Momentum, rounds: int, last: int) -> tuple[float, float]:
-    """The first round at which a FedAvg is as good, over the middle of the last ones; and its eta.
+def needed(problem: Problem, momentum: Momentum, rounds: int, last: int) -> tuple[float, float]:
+    """How many times the rounds a FedAvg needs to be as good, judged over as many rounds; and its eta.
 
-    Where none is within ``FARTHEST`` times the rounds: inf, and the eta that has come closest.
+    Where none is within ``FARTHEST`` times the rounds: inf, and the eta that comes closest. The best FedAvg
+    needs its own rounds:
+
+    >>> needed(Problem(s=0.2), Momentum(0.75, *FEDAVG), rounds=40, last=10)
+    (1.0, 0.75)
     """
     goal = excess(problem, [[Stretch(rounds, momentum)]], last)[0]
     etas = [eta for eta in ETAS if eta < 2]
     curves = losses(problem, [[Stretch(FARTHEST * rounds, Momentum(eta, *FEDAVG))] for eta in etas])
-    reached = curves.min(axis=1) <= goal
-    t = int(reached.argmax()) if reached.any() else -1
-    return float(t / (rounds - last / 2)) if reached.any() else inf, etas[int(curves[t].argmin())]
+    means = sliding_window_view(curves, last, axis=0).mean(axis=-1)  # the first ends at round last - 1
+    reached = means.min(axis=1) <= goal * (1 + 1e-9)
+    first = int(reached.argmax()) if reached.any() else -1
+    eta = etas[int(means[first].argmin())]
+    return ((first + last - 1) / rounds if reached.any() else inf), eta

@@ -12,6 +12,9 @@ from fedgm.client.store import Kept
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.participation import ClientTask
 from fedgm.running.parts import build_parts
+from fedgm.schedule.plateau import Plateau
+from fedgm.server import GeneralMomentum
+from fedgm.server.engine import Engine
 from tests.conftest import quick
 from tests.e2e.commands import result
 from tests.federated.federated_run import configured
@@ -33,6 +36,8 @@ FEDAVG = ["algorithm=fedavg", "algorithm.eta=1", "algorithm.beta=0", "algorithm.
         (["algorithm=fedadam"], r"algorithm=fedadam: .*Try algorithm=fedavg"),
         ([*FEDAVG, "algorithm.eta=2"], r"algorithm\.eta=2.*Try algorithm\.eta=1"),
         ([*FEDAVG, "schedule=cosine"], r"schedule=cosine: .*Try schedule=constant"),
+        ([*FEDAVG, "schedule=plateau"], r"schedule=plateau: .*Try schedule=constant"),
+        (["algorithm=fedgm", "schedule=auto", "rounds=50"], r"schedule=auto: .*Try schedule=constant"),
     ],
 )
 def test_a_rule_with_a_server_step_of_its_own_refuses_another(client, words, said):
@@ -89,6 +94,9 @@ def test_values_out_of_range_are_refused_by_their_key(word):
 def test_federate_refuses_another_server_step_too(rule):
     with pytest.raises(FedGMError, match=r"its formulas hold where the server does x -= D"):
         fit(rule, server=(1.0, 0.9, 1.0))
+    fedavg = GeneralMomentum(1.0, 0.0, 0.0)
+    with pytest.raises(FedGMError, match=r"its formulas hold where the server does x -= D"):
+        fit(rule, server=Engine(fedavg, Plateau().plan(len(COHORTS), fedavg)))  # eta may drop
 
 
 def test_federate_refuses_updates_measured_from_the_newest_model():

@@ -117,7 +117,11 @@ def test_buffers_are_refused():
         (["participation=event"], "exactly m of n"),
         (["participation=autonomous"], "participation.normalize=none"),
         (["sending=optimal"], "sending=all"),
-        (["schedule=plateau"], "schedule.watch=test/loss"),
+        (["schedule=plateau"], "losses on the clients' data.*Try schedule.watch=test/loss"),
+        (
+            ["schedule=auto", "rounds=50"],
+            "schedule=auto decides by norms.*Try schedule=constant, or privacy=none",
+        ),
         (["clients.nonfinite=drop"], "clients.nonfinite=stop"),
         (["privacy.clip=0"], "privacy.clip=0.1"),
         (["privacy.adaptive=true", "privacy.bit_noise=0.4"], "privacy.bit_noise="),
