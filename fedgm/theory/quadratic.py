@@ -18,6 +18,7 @@ docs/suggest.md says what that is worth.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -83,6 +84,12 @@ def second_moments(problem: Problem, plans: Sequence[Sequence[Stretch]]) -> Arra
 def _each_round(problem: Problem, plans: Sequence[Sequence[Stretch]]) -> Iterator[Array]:
     """E x_i^2 by plan and direction, of round 0, 1, ...: P_{t+1} = A P_t A' + b b' in every direction."""
     a = _responses(problem)
+
+    @cache  # plans share stretches
+    def one_round(m: Momentum) -> tuple[Array, Array]:
+        b = noise_vector(a.shape[1], m)
+        return np.stack([transition(one, m) for one in a]), problem.noise[:, None, None] * np.outer(b, b)
+
     size = a.shape[1] + 1
     second = np.zeros((len(plans), DIRECTIONS, size, size))
     second[:, :, :-1, :-1] = problem.start[:, None, None]  # before round 1 every past model is x_0
@@ -93,9 +100,7 @@ def _each_round(problem: Problem, plans: Sequence[Sequence[Stretch]]) -> Iterato
         for number in (n for n, end in enumerate(ends) if end == t):
             stretch = left[number].pop(0)
             ends[number] += stretch.rounds
-            A[number] = [transition(one, stretch.momentum) for one in a]
-            b = noise_vector(a.shape[1], stretch.momentum)
-            noise[number] = problem.noise[:, None, None] * np.outer(b, b)
+            A[number], noise[number] = one_round(stretch.momentum)
         second = np.clip(A @ second @ A.swapaxes(-1, -2) + noise, -CAP, CAP)
         lost |= np.abs(second).max(axis=(-1, -2)) == CAP  # no second moments any more
         yield np.where(lost, CAP, second[..., 0, 0])
