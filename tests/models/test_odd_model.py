@@ -2,6 +2,7 @@
 
 import hashlib
 
+import pytest
 import torch
 
 import fedgm
