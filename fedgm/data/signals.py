@@ -90,7 +90,7 @@ class SignalFederation:
         if empty := [name for name, size in sizes if size == 0]:
             some = f"{len(empty)} of {len(signals.names)} clients"
             raise UnfitDataError(
-                f"{some} have no windows to train on, such as {empty[0]}. Try a smaller data.source.test_share"
+                f"{some} have no windows to train on, like {empty[0]}. Try a smaller data.source.test_share"
             )
         self.signals, self.seed = signals, seed
         self.batch_size, self.eval_batch_size = batch_size, eval_batch_size
