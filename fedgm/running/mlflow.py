@@ -36,9 +36,8 @@ class MlflowLogger(MLFlowLogger):
             os.environ.setdefault(name, value)
         self._stored = Path(f"{save_dir}-run.json") if tracking_uri else None
         known = _known(self._stored, tracking_uri)
-        super().__init__(
-            experiment_name, run_name, tracking_uri, save_dir=save_dir, **{"run_id": known, **more}
-        )
+        more.setdefault("run_id", known)
+        super().__init__(experiment_name, run_name, tracking_uri, save_dir=save_dir, **more)
         self._continues = known is not None
 
     @cached_property

@@ -42,7 +42,7 @@ def test_tensorboard_has_every_round_once(commands, tmp_path):
         assert dict(found) == pytest.approx(known)
 
 
-@pytest.mark.parametrize("server", [False, True], ids=["in the run folder", "elsewhere"])
+@pytest.mark.parametrize("server", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_mlflows_store_has_every_round_once(commands, tmp_path, monkeypatch, server):
     """A store elsewhere stands for a server: what is sent there stays."""
     pytest.importorskip("mlflow")
