@@ -175,6 +175,7 @@ def test_a_damaged_arrival_is_named_and_the_run_goes_on(tmp_path):
     require_each_once(folder)
 
 
+@pytest.mark.slow
 def test_a_node_that_keeps_failing_is_left_out_and_too_few_end_the_run(tmp_path):
     post = memory(tmp_path)
     post.faults = {2: nan}
