@@ -11,13 +11,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from fedgm.errors import RefusedError
 from fedgm.files import as_json, read_json, write_atomically
 
-FIRST = b"fedgm seal "  # then `2`, the run's name and the checksum, a line break, and the content
-OLDER, PRESENT = b"1", b"2"  # seals of older versions do not name the run
+FIRST = b"fedgm seal "  # then `3`, the run's name, the size, the checksum, a line break, and the content
+UNSIGNED, UNSIZED, PRESENT = b"1", b"2", b"3"  # older seals do not name the run, or have no size
+LONGEST = 300  # bytes of a seal
 UNNAMED = "unnamed"  # a run without a configuration, in tests and notebooks
 KEY = "seal"
 SUMMARY, CONFIG = "summary.json", "config.yaml"
@@ -54,23 +55,28 @@ def sealed(content: bytes | memoryview, file: str, run: str) -> bytes:
     The checksum comes first: without it a damaged seal would leave a file that reads as an old, unsealed one.
     """
     checksum = digest(f"{run}\n{file}\n".encode(), content)
-    return b"".join((FIRST, PRESENT, f" {run} {checksum}\n".encode(), content))
+    size = memoryview(content).nbytes
+    return b"".join((FIRST, PRESENT, f" {run} {size} {checksum}\n".encode(), content))
 
 
 def read_sealed(path: Path, file: str, run: str) -> bytes:
     """The content, verified; older files are returned as they are."""
     if path.exists() and not path.is_file():
         raise DamagedError(f"{file} is not a file")
-    data = path.read_bytes()
-    if not data.startswith(FIRST):
-        return data
-    line, _, content = data.removeprefix(FIRST).partition(b"\n")
-    number, *words = line.split(b" ")
-    if number == OLDER and words == [digest(file.encode(), content).encode()]:
+    with path.open("rb") as stream:
+        first = stream.readline(LONGEST)
+        number, *words = first.removeprefix(FIRST).rstrip(b"\n").split(b" ")
+        is_sized = first.startswith(FIRST) and number == PRESENT and len(words) == 3
+        if is_sized and words[1] != str(path.stat().st_size - len(first)).encode():
+            raise DamagedError(f"the size of {file} is wrong")  # and it may be more than fits into memory
+        content = _rest(stream, file)
+    if not first.startswith(FIRST):
+        return first + content
+    if number == UNSIGNED and words == [digest(file.encode(), content).encode()]:
         return content
-    if number != PRESENT or len(words) != 2:
+    if not is_sized and (number != UNSIZED or len(words) != 2):
         raise DamagedError(f"the seal of {file} is not readable")
-    owner, checksum = words[0].decode(errors="replace"), words[1]
+    owner, checksum = words[0].decode(errors="replace"), words[-1]
     if digest(f"{owner}\n{file}\n".encode(), content).encode() != checksum:
         raise DamagedError(f"the checksum of {file} is wrong")
     if owner != run:
@@ -78,10 +84,17 @@ def read_sealed(path: Path, file: str, run: str) -> bytes:
     return content
 
 
+def _rest(stream: BinaryIO, file: str) -> bytes:
+    try:
+        return stream.read()
+    except MemoryError:
+        raise DamagedError(f"{file} is larger than the memory") from None
+
+
 def is_named(path: Path) -> bool:
     """Whether a file carries the name of its run; those of older versions do not."""
     with path.open("rb") as file:
-        return file.read(len(FIRST + PRESENT)) == FIRST + PRESENT
+        return file.read(len(FIRST + PRESENT)) in (FIRST + UNSIZED, FIRST + PRESENT)
 
 
 def write_json(path: Path, value: Mapping[str, Any], sync: bool = False) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import click
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.argument("words", nargs=-1, metavar="[data=...]... [trust=[PACKAGE]]")
+@click.argument("words", nargs=-1, metavar="[data=...]... [clients.count=N] [trust=[PACKAGE]]")
 @click.option(
     "--weights", type=click.Path(path_type=Path), help="A checkpoint of callbacks=model_checkpoint."
 )
@@ -20,7 +20,11 @@ def command(run: Path, words: tuple[str, ...], weights: Path | None) -> None:
     fedgm eval RUN data.test_samples=null            # on the whole test set
     fedgm eval RUN --weights RUN/model_checkpoint/best.ckpt
 
-    Pixels are normalised with the training images of the data that are named.
+    What is not typed is as the run had it, unless data= names other data.
+    Of data that belong to clients, the test data of all of the run's clients
+    are measured; clients.count=N takes another number. Text is read with the
+    vocabulary of the run. Pixels are normalised with the training images of
+    the data that are named.
     """
     from fedgm.config.trust import trusted_words
     from fedgm.results.find import one

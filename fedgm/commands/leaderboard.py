@@ -25,7 +25,7 @@ from fedgm.commands._options import as_words, config_dir
 @click.option("--show", is_flag=True, help="The table so far; runs nothing.")
 @click.option("--export", metavar="FILE", help="Store the rows of all runs that are done; runs nothing.")
 @click.option("--page", type=click.Path(path_type=Path), metavar="FILE",
-              help="Write the table into this page, and the picture beside it; runs nothing.")  # fmt: skip
+              help="Write the whole board into this page, a picture beside it; runs nothing.")  # fmt: skip
 def command(
     board: str, overrides: tuple[str, ...], added: tuple[Path, ...], only: str | None, workers: int | None,
     config_dir: Path | None, output_dir: str, stored: tuple[str, ...], show: bool, export: str | None,
@@ -36,6 +36,7 @@ def command(
     Each rule is tuned on at most eight points on one seed, and judged at the
     best of them on others. The same command again continues.
     """
+    from fedgm.errors import require_fits
     from fedgm.screen import Screen
     from fedgm.study import board as work
     from fedgm.study import board_page
@@ -46,6 +47,10 @@ def command(
     console = Screen()
     words = [*as_words(None, config_dir), *overrides]
     chosen = only.split(",") if only else []
+    rest = [*overrides, *([f"--only {only}"] if only else [])]
+    reason = f"its section would show another board than its heading says ({' '.join(rest)})"
+    hint = "the command without them, or a board file of your own"
+    require_fits(page is None or not rest, "--page", page, reason, hint)
     planned = work.load(board, words, output_dir, stored, added, chosen, console)
     failed = {} if show or export or page else planned.run(workers or default_workers())
     found = standings(planned)

@@ -64,6 +64,12 @@ def identity(cfg: DictConfig) -> str:
     return identity_of(values, int(cfg.seed), _beside(cfg, values))
 
 
+def setup_of(cfg: DictConfig) -> str:
+    """The hash of what a composed configuration says outside ``data.*``, without the contents of files."""
+    values = {key: value for key, value in resolved(cfg).items() if not key.startswith("data.")}
+    return identity_of(values, int(cfg.seed))
+
+
 def identity_of(config: Mapping[str, Any], seed: int, facts: Mapping[str, Any] | None = None) -> str:
     """The hash of a resolved configuration with dotted keys; ``facts`` is what :func:`beside_config` says."""
     values = counted(config, seed, facts)

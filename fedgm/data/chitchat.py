@@ -24,7 +24,6 @@ from fedgm.errors import require
 if TYPE_CHECKING:
     from fedgm.config import RunConfig
 
-SENDERS = 1315
 _MEMBER, _LARGEST = "chitchat_dataset/dataset.json", 40_303_934  # bytes
 
 

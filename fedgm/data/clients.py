@@ -52,7 +52,7 @@ class ClientData(Protocol):
         """Exactly ``steps`` batches of a client in round ``t``, drawn from (seed, t, client) alone."""
         ...
 
-    def evaluations(self) -> dict[str, Evaluation]:
+    def evaluations(self) -> Mapping[str, Evaluation]:
         """What the global model is measured on, by split: ``test``, ``train``; may be empty."""
         ...
 

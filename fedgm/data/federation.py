@@ -94,6 +94,8 @@ class Federation:
         """Exactly ``steps`` batches, from as many reshuffled passes as that takes."""
         require(batch_size >= 1, "local.batch_size", batch_size, "at least 1", "local.batch_size=20")
         indices = self.partition.indices(client)
+        ok, reason = len(indices) > 0 or steps == 0, "this split gives it no samples"
+        require_fits(ok, "client", client, reason, "another data.partition, or fewer clients.count")
         augment = generator(seed, "augment", round, client) if self.images.augments else None
         again = steps > math.ceil(len(indices) / batch_size)  # in one pass every image is used once anyway
         prepared = self.images.prepared(indices, channels_last) if again else None

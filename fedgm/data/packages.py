@@ -76,9 +76,9 @@ def _pip(package: Package, scratch: Path) -> None:
 def _index(package: Package, scratch: Path) -> None:
     """The file from the first of pip's indexes whose page of the project links to it."""
     listed = _run([*_pip_client(package), "config", "list"], package.command, scratch).stdout
-    found = re.findall(r"^\S*?(?<!extra-)index-url='([^']*)'", listed, re.MULTILINE)[-1:] or [INDEX]
-    found += [
-        url for urls in re.findall(r"extra-index-url='([^']*)'", listed) for url in re.split(r"\\n|\s", urls)
+    found = [
+        _setting(listed, "index-url") or INDEX,
+        *re.split(r"\\n|\s", _setting(listed, "extra-index-url")),
     ]
     project, reasons = re.sub(r"[-_.]+", "-", package.name.partition("==")[0]).lower(), list[str]()
     for base in filter(None, found):
@@ -94,6 +94,18 @@ def _index(package: Package, scratch: Path) -> None:
         except (OSError, ValueError, HTTPException) as error:
             reasons.append(str(getattr(error, "reason", None) or error))
     raise Unavailable(f"{package.command}: {'; '.join(reasons)}")
+
+
+def _setting(listed: str, name: str) -> str:
+    """A value of ``pip config list`` as ``pip download`` takes it: the environment's, else its section's.
+
+    >>> _setting("download.index-url='https://b'\\nglobal.index-url='https://c'", "index-url")
+    'https://b'
+    """
+    for section in (":env:", "download", "global"):
+        if known := re.search(rf"^{section}\.{name}='([^']+)'", listed, re.MULTILINE):
+            return known[1]
+    return ""
 
 
 def _npm(package: Package, scratch: Path) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fedgm.data.images import Batch
 from fedgm.draws import generator
-from fedgm.errors import require
+from fedgm.errors import UnfitDataError, require
 
 if TYPE_CHECKING:
     from fedgm.config import RunConfig
@@ -86,6 +86,12 @@ class SignalFederation:
         test_samples: int | None = None,
     ) -> None:
         require(batch_size >= 1, "local.batch_size", batch_size, "at least 1", "local.batch_size=20")
+        sizes = zip(signals.names, np.diff(signals.train.offsets), strict=True)
+        if empty := [name for name, size in sizes if size == 0]:
+            some = f"{len(empty)} of {len(signals.names)} clients"
+            raise UnfitDataError(
+                f"{some} have no windows to train on, like {empty[0]}. Try a smaller data.source.test_share"
+            )
         self.signals, self.seed = signals, seed
         self.batch_size, self.eval_batch_size = batch_size, eval_batch_size
         self._train, self._test = (_Part(part) for part in (signals.train, signals.test))

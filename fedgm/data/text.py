@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from fedgm.data.images import Batch
-from fedgm.data.tokens import Ranges, TokenSet, tokenize
+from fedgm.data.tokens import Ranges, TokenSet, Vocabulary, tokenize
 from fedgm.draws import generator
 from fedgm.errors import ClashError, ConfigError, DataError, UnfitDataError, require, require_fits
 
@@ -161,6 +161,12 @@ class TextFederation:
         """The same clients in batches of another size."""
         other = copy(self)
         other.batch_size = batch_size
+        return other
+
+    def encoded(self, vocabulary: Vocabulary) -> "TextFederation":
+        """The same clients in the tokens of another vocabulary."""
+        other = copy(self)
+        other.texts = self.texts.encoded(vocabulary)
         return other
 
     def evaluations(self) -> dict[str, "TextEvaluation"]:

@@ -68,6 +68,20 @@ class TokenSet:
         """Number of clients."""
         return len(self.names)
 
+    def encoded(self, vocabulary: Vocabulary) -> "TokenSet":
+        """The same text in the tokens of another vocabulary, which must have all of its characters.
+
+        >>> tokenize({"ann": "baba"}).encoded(Vocabulary("characters", ("a", "b", "c"))).train.of(0)
+        array([1, 0, 1, 0], dtype=uint8)
+        """
+        if vocabulary.unit != self.vocabulary.unit:
+            raise DataError(f"its tokens are {self.vocabulary.unit}, not {vocabulary.unit}")
+        if vocabulary == self.vocabulary:  # so it is with bytes
+            return self
+        table = vocabulary.encode("".join(self.vocabulary.symbols))
+        train, test = (part._replace(tokens=table[part.tokens]) for part in (self.train, self.test))
+        return replace(self, vocabulary=vocabulary, train=train, test=test)
+
 
 def tokenize(texts: Mapping[str, str], unit: str = "characters", test_share: float = 0.1) -> TokenSet:
     """One client for each text. The last ``test_share`` of each client's tokens is its test text.

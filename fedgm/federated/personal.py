@@ -78,7 +78,9 @@ class AfterSteps(FederatedCallback):
         for batch in data.batches(client, -t, self.steps) if self.steps else ():
             module.zero_grad()
             batch = strategy.batch_to_device(strategy.precision_plugin.convert_input(batch))
-            loss_of(module.training_step(batch, 0)).backward()
+            with strategy.precision_plugin.train_step_context():
+                loss = loss_of(module.training_step(batch, 0))
+            loss.backward()
             with torch.no_grad():
                 for p in module.parameters():
                     if p.grad is not None:
@@ -93,6 +95,7 @@ class AfterSteps(FederatedCallback):
         with torch.no_grad():
             for number in range(len(samples)):
                 batch = strategy.precision_plugin.convert_input(samples.batch(number))
-                sums = module.sums(strategy.batch_to_device(batch))
+                with strategy.precision_plugin.val_step_context():
+                    sums = module.sums(strategy.batch_to_device(batch))
                 total += torch.tensor([float(sums[name]) for name in [*names, "count"]], dtype=torch.float64)
         return total

@@ -42,10 +42,10 @@ class Arrived:
 class RemoteCohort(CohortTrainer):
     """Trains nobody: asks the nodes of a round's clients, and waits for them."""
 
-    def __init__(self, post: Post, terms: Terms, run: str, *loop: Any) -> None:
+    def __init__(self, post: Post, terms: Terms, run: str, setup: str, *loop: Any) -> None:
         super().__init__(*loop)
-        self.post, self.terms, self.run = post, terms, run
-        self.directory = Directory(post, terms)
+        self.post, self.terms, self.run, self.setup = post, terms, run, setup
+        self.directory = Directory(post, terms, self.data.count)
         self.arrived = Arrived()
         reason = "it needs models that a node has not got, counts another update than it sends, or is new"
         rule = type(self.parts.rule)
@@ -80,7 +80,7 @@ class RemoteCohort(CohortTrainer):
         rates = [float(group["lr"]) for group in self.client.optimizer.param_groups]
         start, shared = history[task.staleness], history.shared(task.staleness)
         began = task.began or t
-        facts = (self.run, task.client, began, task.epochs, task.weight, rates, before or began)
+        facts = (self.run, self.setup, task.client, began, task.epochs, task.weight, rates, before or began)
         return Order(*facts, start, shared).packed()
 
     def opened(self, parcel: bytes, client: int, t: int, like: Snapshot) -> Return:

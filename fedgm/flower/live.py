@@ -45,8 +45,8 @@ class LiveCohort(RemoteCohort):
         self.used: dict[int, int] = {}  # number -> round that used it
         self.last: dict[int, int] = {}  # client -> version of its last update that was used
         self.working: dict[str, Working] = {}  # by message
-        self.failed: Counter[int] = Counter()  # errors of a client in a row
-        self.why: dict[int, str] = {}  # the last of them
+        self.failed: Counter[int] = Counter()  # of a client in a row: errors, and work that got lost
+        self.why: dict[int, str] = {}  # the last reason of those that have failed since they last came
         self._begun = False
         reason = "its memory of each client holds weighted updates, and weights are known on arrival alone"
         fits = not isinstance(self.parts.rule, LastUpdates)
@@ -104,27 +104,29 @@ class LiveCohort(RemoteCohort):
         for answer in answers:
             work = self.working.pop(answer.id)
             if answer.error:
-                self._fail(work, answer.error, counts, lost=answer.lost)
+                self._fail(work, answer.error, counts)
                 continue
             try:
                 came = self.opened(answer.parcel, work.client, work.version, history[0])
-                if t - work.version > self.scheme.max_staleness:
-                    counts["stale"] += 1
-                    continue
                 task = ClientTask(work.client, t - work.version, 1, 1.0)
-                if not self.decoded(task, came, history).finite:
+                fresh = task.staleness <= self.scheme.max_staleness
+                if fresh and not self.decoded(task, came, history).finite:
                     raise BadParcelError("its update is not finite")
             except FedGMError as error:
                 self._fail(work, str(error), counts)
                 continue
-            self._store(answer.parcel, came)
             del self.failed[work.client]
+            self.why.pop(work.client, None)
+            if fresh:
+                self._store(answer.parcel, came)
+            else:
+                counts["stale"] += 1
         return bool(answers)
 
-    def _fail(self, work: Working, reason: str, counts: Counter[str], lost: bool = False) -> None:
-        """The node is free again; one that keeps failing by its own fault gets no more work."""
+    def _fail(self, work: Working, reason: str, counts: Counter[str]) -> None:
+        """The node is free again; one that keeps failing, or keeps getting lost, gets no more work."""
         counts["dropped"] += 1
-        self.failed[work.client] += not lost
+        self.failed[work.client] += 1
         self.why[work.client] = reason
         out = self.failed[work.client] >= self.terms.tries
         rank_zero_warn(f"client {work.client}: {reason}{'; it gets no more work' if out else ''}")

@@ -12,7 +12,7 @@ import torch
 from fedgm.client.store import ClientStore
 from fedgm.client.weights import History
 from fedgm.config import RunConfig, compose, require_sound
-from fedgm.config.identity import identity
+from fedgm.config.identity import identity, setup_of
 from fedgm.data.clients import ClientData
 from fedgm.errors import FedGMError
 from fedgm.federated.cohort import ClientUpdate, CohortTrainer
@@ -72,8 +72,10 @@ def work(
     order = Order.opened(parcel)
     if client is not None and order.client != client:
         raise FedGMError(f"this node is client {client}, and was asked to be client {order.client}")
-    config, here = _configured((*words, *own, *ALONE))
-    if not own and order.run != here:
+    if others := [word for word in own if not word.lstrip("+").startswith("data.")]:
+        raise FedGMError(f"{others[0]}: words of a node say where its data are. Allowed: data.KEY=...")
+    config, here, setup = _configured((*words, *own, *ALONE))
+    if order.setup != setup or (not own and order.run != here):
         raise FedGMError(f"the server runs {order.run}, but this node's configuration is {here}")
     parts = build_parts(config)
     clients = parts.load(config)
@@ -87,11 +89,11 @@ def work(
 
 
 @lru_cache(maxsize=1)  # a process that does several orders reads its words once
-def _configured(words: tuple[str, ...]) -> tuple[RunConfig, str]:
-    """The configuration, and the name of its run."""
+def _configured(words: tuple[str, ...]) -> tuple[RunConfig, str, str]:
+    """The configuration, the name of its run, and what it says outside data.*."""
     cfg = compose(words)
     config = require_sound(cfg)
-    return config, name_of(identity(cfg), config.seed)
+    return config, name_of(identity(cfg), config.seed), setup_of(cfg)
 
 
 def _train(

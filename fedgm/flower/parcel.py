@@ -33,6 +33,7 @@ class Order:
     """Work for one client: the model to start from, and how to train."""
 
     run: str  # which run it belongs to
+    setup: str  # what its configuration says outside data.*
     client: int
     round: int  # whose draws it uses
     epochs: int
@@ -44,7 +45,7 @@ class Order:
 
     def packed(self) -> bytes:
         """As one piece."""
-        names = ("run", "client", "round", "epochs", "weight", "rates", "before")
+        names = ("run", "setup", "client", "round", "epochs", "weight", "rates", "before")
         facts = {name: getattr(self, name) for name in names}
         shared = {f"{SHARED}{name}": value for name, value in self.shared.items()}
         return pack(self.start._asdict() | shared, facts)

@@ -58,6 +58,7 @@ class Directory:
 
     post: Post
     terms: Terms
+    count: int  # of the run's clients
     clients: dict[int, int] = field(default_factory=dict[int, int])  # node -> client
     refused: dict[int, str] = field(default_factory=dict[int, str])  # node -> why it is nobody
     _asked: dict[str, int] = field(default_factory=dict[str, int])  # message -> node
@@ -84,7 +85,7 @@ class Directory:
             if node in self.clients or node in self.refused or node in self._asked.values():
                 continue
             if number := re.search(r"(\d+)$", name):
-                self.clients[node] = int(number[1])
+                self._take(node, int(number[1]))
             else:
                 self._asked[self.post.push(node, "query", b"", self.terms.timeout)] = node
         there = [node for node in self.clients if node in nodes]
@@ -105,6 +106,14 @@ class Directory:
             if not answer.lost:
                 self.refused[node] = answer.error
         elif text.isdecimal() and len(text) < 10:
-            self.clients[node] = int(text)
+            self._take(node, int(text))
         else:
             self.refused[node] = "it does not say which client it is"
+
+    def _take(self, node: int, client: int) -> None:
+        if client < self.count:
+            self.clients[node] = client
+        else:
+            self.refused[node] = (
+                f"it is client {client}, and clients.count={self.count} are 0 to {self.count - 1}"
+            )

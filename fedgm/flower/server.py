@@ -7,7 +7,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from fedgm.config import compose
-from fedgm.config.identity import identity
+from fedgm.config.identity import identity, setup_of
 from fedgm.errors import require_fits
 from fedgm.flower.cohort import RemoteCohort
 from fedgm.flower.live import LiveCohort
@@ -42,5 +42,5 @@ def serve(post: Post, words: Sequence[str], terms: Terms, console: Screen | None
     if cfg.participation["_target_"] == LIVE:
         folder = locate(cfg, words, mark)
         cohorts = partial(LiveCohort, folder, keep.every * keep.keep, keep.sync)
-    cohorts = partial(cohorts, post, terms, name_of(mark, cfg.seed))
+    cohorts = partial(cohorts, post, terms, name_of(mark, cfg.seed), setup_of(cfg))
     return execute(cfg, words, console or Screen(), cohorts=cohorts)

@@ -1,5 +1,7 @@
 """Comet into an archive of the run folder, or to its server.
 
+Every start of a run, also one that continues, is a new experiment of Comet's with all rows since round 0. The
+archive of the start before is replaced; a server keeps both. A start that is killed leaves no archive.
 Lightning's own logger keeps nothing where it is offline: it disables Comet there.
 """
 

@@ -12,11 +12,11 @@ from torch import Tensor, float64, full_like, maximum, zeros_like
 from torch.linalg import vector_norm
 
 from fedgm.errors import require
-from fedgm.server.rule import Hyper, State
+from fedgm.server.rule import Hyper, OnlyEta, State
 
 
 @dataclass(frozen=True)
-class Adaptive(ABC):
+class Adaptive(OnlyEta, ABC):
     """``d = beta1 d + (1-beta1) D;  x -= eta d / (sqrt(v) + tau)`` with v_0 = tau^2, no bias correction.
 
     A rule adds :meth:`second_moment`; schedules change eta alone.
@@ -30,15 +30,6 @@ class Adaptive(ABC):
         require(0 < self.eta < inf, "algorithm.eta", self.eta, "a positive number", "algorithm.eta=0.01")
         require(0 <= self.beta1 < 1, "algorithm.beta1", self.beta1, "0 <= beta1 < 1", "algorithm.beta1=0.9")
         require(0 < self.tau < inf, "algorithm.tau", self.tau, "a positive number", "algorithm.tau=0.001")
-
-    @property
-    def hyper(self) -> Hyper:
-        """eta, all that a schedule may change."""
-        return {"eta": self.eta}
-
-    def follow(self, eta: float, first: float) -> Hyper:
-        """The new eta; W1 has no meaning here."""
-        return {"eta": eta}
 
     def gain(self, hyper: Hyper) -> float:
         """Not a number: the first step depends on the size of D."""

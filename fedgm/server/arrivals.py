@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, zeros_like
 
 from fedgm.errors import require
-from fedgm.server.rule import Hyper, State
+from fedgm.server.rule import Hyper, OnlyEta, State
 
 
 @dataclass(frozen=True)
-class Amplified:
+class Amplified(OnlyEta):
     """Amplified FedAvg (Wang and Ji 2022): x -= D;  after ``every`` rounds x = x_0 + eta (x - x_0), x_0 = x.
 
     x_0 is the model ``every`` rounds ago: what that many rounds have moved together is amplified, so that all
@@ -32,15 +32,6 @@ class Amplified:
     def __post_init__(self) -> None:
         _positive("eta", self.eta)
         require(self.every >= 1, "algorithm.every", self.every, "at least 1 round", "algorithm.every=20")
-
-    @property
-    def hyper(self) -> Hyper:
-        """eta, all that a schedule may change."""
-        return {"eta": self.eta}
-
-    def follow(self, eta: float, first: float) -> Hyper:
-        """The new eta; there is no momentum."""
-        return {"eta": eta}
 
     def gain(self, hyper: Hyper) -> float:
         """1, and eta where every round is amplified."""

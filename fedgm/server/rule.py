@@ -37,6 +37,25 @@ class ServerRule(Protocol):
         ...
 
 
+class OnlyEta:
+    """For rules of which a schedule may change eta alone: W1 has no meaning for them."""
+
+    eta: float
+
+    @property
+    def hyper(self) -> Hyper:
+        """eta."""
+        return {"eta": self.eta}
+
+    def follow(self, eta: float, first: float) -> Hyper:
+        """The new eta."""
+        return {"eta": eta}
+
+    def gain(self, hyper: Hyper) -> float:
+        """eta, on whatever moves."""
+        return hyper["eta"]
+
+
 @runtime_checkable
 class SeesNorms(Protocol):
     """A rule whose hyperparameters depend on how long the clients' updates are (FedExP)."""

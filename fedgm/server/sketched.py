@@ -15,7 +15,7 @@ from torch import Tensor, zeros, zeros_like
 
 from fedgm.draws import generator
 from fedgm.errors import require
-from fedgm.server.rule import Hyper, State
+from fedgm.server.rule import Hyper, OnlyEta, State
 
 
 class CountSketch(NamedTuple):
@@ -71,7 +71,7 @@ def top_k(vector: Tensor, k: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class TrueTopK:
+class TrueTopK(OnlyEta):
     """V = rho V + D;  E += V;  Delta = top_k(E);  V and E become 0 where Delta is not;  x -= eta Delta.
 
     Top-k of the dense D with error feedback and momentum factor masking: what a sketch can reach at best.
@@ -88,19 +88,6 @@ class TrueTopK:
     def __post_init__(self) -> None:
         _require(self.eta, self.rho, self.k)
 
-    @property
-    def hyper(self) -> Hyper:
-        """eta, all that a schedule may change."""
-        return {"eta": self.eta}
-
-    def follow(self, eta: float, first: float) -> Hyper:
-        """The new eta; W1 has no meaning here."""
-        return {"eta": eta}
-
-    def gain(self, hyper: Hyper) -> float:
-        """eta, on the entries that move."""
-        return hyper["eta"]
-
     def init(self, x: Tensor) -> State:
         """No momentum, no error."""
         return {"v": zeros_like(x), "e": zeros_like(x)}
@@ -115,7 +102,7 @@ class TrueTopK:
 
 
 @dataclass(frozen=True)
-class FetchSGD:
+class FetchSGD(OnlyEta):
     """Su = rho Su + S(D);  Se += eta Su;  Delta = top_k(estimate(Se));  Se -= S(Delta);  x -= Delta.
 
     ``official`` is the authors' code, which differs in three ways: eta multiplies Delta and not Su; the cells
@@ -143,19 +130,6 @@ class FetchSGD:
         require(odd, "algorithm.rows", self.rows, allowed, "algorithm.rows=5")
         require(self.columns >= 1, "algorithm.columns", self.columns, "at least 1", "algorithm.columns=10000")
         require(self.seed >= 0, "algorithm.seed", self.seed, "at least 0", "algorithm.seed=0")
-
-    @property
-    def hyper(self) -> Hyper:
-        """eta, all that a schedule may change."""
-        return {"eta": self.eta}
-
-    def follow(self, eta: float, first: float) -> Hyper:
-        """The new eta; W1 has no meaning here."""
-        return {"eta": eta}
-
-    def gain(self, hyper: Hyper) -> float:
-        """eta, on the entries that move."""
-        return hyper["eta"]
 
     def init(self, x: Tensor) -> State:
         """Two empty sketches."""

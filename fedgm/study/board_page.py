@@ -29,9 +29,11 @@ def table(found: Standings) -> Table:
 
 def sentences(found: Standings) -> list[str]:
     """What the ranking says and does not say."""
-    judged, board = found.judged, found.board
+    judged, seeds = found.judged, len(found.board.judge)
+    last = [f"{line.rule.name}: {line.out}, so it is last." for line in found.lines if line.out]
     if not judged:
-        return ["No rule is judged yet: the same command without --show runs what is left."]
+        more = ["No rule is judged yet: the same command without --show runs what is left."]
+        return [*last, *(more if found.open else [])]
     lines = [f"First is {judged[0].rule.name}."]
     if same := [line.rule.name for line in found.not_told_apart]:
         lines.append(
@@ -41,9 +43,9 @@ def sentences(found: Standings) -> list[str]:
     if base is not None and base is not judged[0]:
         ahead = [line.rule.name for line in judged if line is not base and found.gap(base, line).low > 0]
         lines.append(f"Ahead of {base.rule.name} beyond the noise of seeds: {_listed(ahead) or 'none'}.")
-    how = "one variance for all differences" if found.pooled else "each difference by its own variance"
-    lines.append(f"Intervals: 95 %, {len(board.judge)} seeds, paired; {how}.")
-    if open_ := [line.rule.name for line in found.lines if line not in judged]:
+    how = f"{seeds} seeds, paired, each difference by its own variance ({seeds - 1} degrees of freedom)"
+    lines += [f"Intervals: 95 %, {how}.", *last]
+    if open_ := [line.rule.name for line in found.open]:
         lines.append(f"Not judged yet, so the order may change: {_listed(open_)}.")
     edge = [line.rule.name for line in judged if _is_at_an_edge(line)]
     if edge:
@@ -83,12 +85,15 @@ def markdown(found: Standings) -> list[str]:
 
 
 def _rows(found: Standings) -> list[list[str]]:
-    rows = list[list[str]]()
+    rows, judged = list[list[str]](), found.judged
     for place, line in enumerate(found.lines, 1):
-        whole = line in found.judged
-        start = [str(place) if whole else "-", line.rule.name, line.rule.kind, _chosen(line)]
+        known = (
+            str(min(place, len(judged) + 1)) if line in judged or line.out else "-"
+        )  # the last place is shared
+        start = [known, line.rule.name, line.rule.kind, _chosen(line)]
         there = "-" if line.winner is None else found.metric.show(line.winner.score)
-        rows.append([*start, there, *(_judged(found, line) if whole else ["-"] * 5), _cost(line)])
+        cells = _judged(found, line) if line in judged else [line.out or "-", *["-"] * 4]
+        rows.append([*start, there, *cells, _cost(line)])
     return rows
 
 
@@ -137,8 +142,10 @@ def _is_at_an_edge(line: Standing) -> bool:
     if line.winner is None:
         return False
     for key in line.rule.swept:
-        values = [point[key] for point in line.rule.points]
-        if len({*values}) > 2 and line.winner.job.values[key] in (min(values), max(values)):  # pyright: ignore
+        given = [point[key] for point in line.rule.points]
+        values = [value for value in given if isinstance(value, int | float) and not isinstance(value, bool)]
+        numbers = len(values) == len(given) and len({*values}) > 2
+        if numbers and line.winner.job.values[key] in (min(values), max(values)):
             return True
     return False
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import mean
 
 from fedgm.results.curve import rounds_to, sign
-from fedgm.results.interval import Interval, Pooled, mean_interval, pool
+from fedgm.results.interval import Interval, mean_interval
 from fedgm.results.run import Run
 from fedgm.study.board import Leaderboard
 from fedgm.study.board_file import Board, Rule
@@ -25,9 +25,17 @@ class Standing:
 
     @property
     def scores(self) -> dict[int, float]:
-        """Mean of the last ten evaluations; chance for a run that diverged."""
+        """Mean of the last ten evaluations; chance for a run that diverged, if there is such a level."""
         found = {seed: run.score(self.column) for seed, run in self.judged.items()}
         return {seed: score for seed, score in found.items() if score is not None}
+
+    @property
+    def out(self) -> str:
+        """Why it will have no score, however long it runs; empty where it has one or may get one."""
+        if self.winner is None and len(self.tuned) == len(self.rule.points):
+            return "no point of its tuning finished"
+        lost = [seed for seed, run in self.judged.items() if run.is_divergent and seed not in self.scores]
+        return f"diverged on seed {', '.join(map(str, lost))}" if lost else ""
 
     @property
     def interval(self) -> Interval | None:
@@ -66,7 +74,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Standings:
-    """All rules, best first; those without a judged run come last."""
+    """All rules, best first; then those that can have no score, then those whose runs are missing."""
 
     board: Board
     lines: list[Standing]
@@ -74,22 +82,18 @@ class Standings:
 
     @property
     def judged(self) -> list[Standing]:
-        """Rules with a run on every judging seed."""
+        """Rules with a score on every judging seed."""
         return [line for line in self.lines if set(line.scores) == {*self.board.judge}]
+
+    @property
+    def open(self) -> list[Standing]:
+        """Rules of which runs are missing."""
+        return [line for line in self.lines if line not in self.judged and not line.out]
 
     def behind(self, line: Standing, other: Standing) -> list[float]:
         """By how much ``line`` is worse than ``other``, seed by seed."""
         way = sign(self.board.goal)
         return [way * (other.scores[seed] - line.scores[seed]) for seed in self.board.judge]
-
-    @property
-    def pooled(self) -> Pooled | None:
-        """One variance of the differences to the first rule of the file, where Bartlett's test allows it."""
-        base = self.base
-        if base is None:
-            return None
-        found = pool([self.behind(line, base) for line in self.judged if line is not base])
-        return found if found is not None and found.allowed else None
 
     @property
     def base(self) -> Standing | None:
@@ -98,9 +102,11 @@ class Standings:
         return next((line for line in self.judged if line.rule.key == first), None)
 
     def gap(self, line: Standing, other: Standing) -> Interval:
-        """``other`` minus ``line`` with its interval, by the pooled variance where there is one."""
-        differences, pooled = self.behind(line, other), self.pooled
-        return pooled.interval(differences) if pooled is not None else mean_interval(differences)
+        """``other`` minus ``line`` with the t interval of the differences over seeds.
+
+        No variance is pooled over rules: those of the differences to one rule share its scores.
+        """
+        return mean_interval(self.behind(line, other))
 
     @property
     def not_told_apart(self) -> list[Standing]:
@@ -125,10 +131,11 @@ def standings(work: Leaderboard) -> Standings:
     return Standings(board, lines, _metric(lines, board.metric))
 
 
-def _place(line: Standing, board: Board) -> tuple[bool, float]:
-    """Whole lines by their mean, then the others."""
-    whole = set(line.scores) == {*board.judge}
-    return (not whole, -sign(board.goal) * mean(line.scores.values()) if whole else 0.0)
+def _place(line: Standing, board: Board) -> tuple[int, float]:
+    """Whole lines by their mean, then those that diverged, then those whose runs are missing."""
+    if set(line.scores) == {*board.judge}:
+        return 0, -sign(board.goal) * mean(line.scores.values())
+    return (1 if line.out else 2), 0.0
 
 
 def _metric(lines: Sequence[Standing], column: str) -> Metric:

@@ -69,7 +69,12 @@ DEPLOYED = ("participation", "live")  # runs on nodes alone: tests/flower
 
 def options(*groups: str) -> list:
     every = [(g, o) for g in groups for o in GROUPS[g]]
-    return [pytest.param(*each, id="-".join(each)) for each in every if each != DEPLOYED]
+    slow = {"experiment": pytest.mark.slow}  # they combine other options, and are composed below
+    return [
+        pytest.param(*each, id="-".join(each), marks=slow.get(each[0], ()))
+        for each in every
+        if each != DEPLOYED
+    ]
 
 
 def choice(group: str, option: str) -> str:

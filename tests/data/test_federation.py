@@ -9,7 +9,7 @@ from fedgm.data import synthetic
 from fedgm.data.dataset import Dataset
 from fedgm.data.federation import Federation, federation
 from fedgm.data.images import Images
-from fedgm.data.partition import dirichlet
+from fedgm.data.partition import Partition, dirichlet
 from fedgm.draws import generator
 from fedgm.errors import ConfigError
 
@@ -174,6 +174,14 @@ def test_wrong_options_are_named(data):
         with pytest.raises(ConfigError) as caught:
             make(data, **options)
         assert caught.value.key == key
+
+
+def test_a_client_without_samples_is_named(data):
+    split = Partition.of_owners(np.zeros(300, np.int64), clients=2)
+    empty = Federation(Images(data), split)
+    assert len(list(empty.client_steps(0, 10, 3, seed=0, round=1))) == 3
+    with pytest.raises(ConfigError, match="client=1: this split gives it no samples"):
+        next(empty.client_steps(1, 10, 3, seed=0, round=1))
 
 
 def test_a_million_clients_train_without_being_listed(data):

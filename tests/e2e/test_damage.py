@@ -1,5 +1,6 @@
 """A damaged checkpoint, past model, client state or row is never used: the run falls back and says so."""
 
+import os
 import shutil
 
 import pytest
@@ -10,6 +11,7 @@ from fedgm.client.store import ClientStore
 from fedgm.errors import FedGMError
 from fedgm.running import checkpoint, fallback
 from fedgm.seals import DamagedError, digest, name_of, read_sealed, sealed
+from tests.conftest import quick
 from tests.e2e.commands import TINY, read_summary, result, run_folder
 
 # Few clients, so that each takes part again with what it kept before; stale ones need past models.
@@ -79,7 +81,7 @@ DAMAGE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("damage", quick(DAMAGE, "past model", "client state gone", "client states swapped"))
 def test_it_falls_back_to_the_checkpoint_before(home, never_stopped, capsys, damage):
     DAMAGE[damage](run_folder(home) / "checkpoints")
     fedgm.run([*RUN, f"output_dir={home}"])
@@ -168,3 +170,20 @@ def test_what_is_put_aside_makes_room_and_other_names_are_no_checkpoints(tmp_pat
     assert found is None
     assert "starting from round 1" in notes[-1]
     assert not checkpoint.checkpoints(folder)
+
+
+def test_a_sealed_file_that_has_grown_is_not_read(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(sealed(b"content", "a", "run-0"))
+    os.truncate(path, 2**40)  # more than memory, on no more disk than before
+    with pytest.raises(DamagedError, match="the size of a is wrong"):
+        read_sealed(path, "a", "run-0")
+
+
+def test_seals_without_a_size_are_read(tmp_path):
+    (tmp_path / "a").write_bytes(
+        b"fedgm seal 2 run-0 " + digest(b"run-0\na\ncontent").encode() + b"\ncontent"
+    )
+    assert read_sealed(tmp_path / "a", "a", "run-0") == b"content"
+    with pytest.raises(DamagedError, match="belongs to another run"):
+        read_sealed(tmp_path / "a", "a", "run-1")

@@ -8,6 +8,7 @@ from safetensors.torch import load_file
 
 import fedgm
 from fedgm.running import one_run
+from tests.conftest import quick
 from tests.e2e.commands import TINY, read_summary, rows, run_folder
 
 # eta=500 is wrong enough to reach losses of 4e5, but a network of group norms and ReLU dies before it
@@ -58,7 +59,7 @@ def test_a_loss_that_is_no_number_ends_the_run_with_its_round(tmp_path, capsys):
     assert "already done" in words(capsys)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", quick([1, 2], 2))
 def test_an_update_that_is_no_number_leaves_the_model_of_the_round_before(commands, tmp_path, workers):
     home = tmp_path / "out"
     command = commands.run(home, *TINY, "rounds=6", "local.lr=1000", f"trainer.workers={workers}")

@@ -1,4 +1,4 @@
-"""TensorBoard, MLflow and Comet themselves: every round is in their files, once, also after kill -9."""
+"""TensorBoard, MLflow and Comet themselves: every round is there once (the first two: also after kill -9)."""
 
 import json
 import math
@@ -12,12 +12,12 @@ WORDS = (*TINY, "rounds=6", "data.train_samples=200", "data.test_samples=20", "e
          "clients.count=10", "clients.per_round=2", "local.batch_size=10")  # fmt: skip
 
 
-def killed_and_continued(commands: Commands, folder, kind: str) -> None:
+def killed_and_continued(commands: Commands, folder, *words: str) -> None:
     """A run that was killed after round 2 or later, and continued to its end."""
-    running = commands.start(folder, *WORDS, f"track={kind}")
+    running = commands.start(folder, *WORDS, *words)
     running.until_row(2)
     running.kill()
-    assert commands.run(folder, *WORDS, f"track={kind}").code == 0
+    assert commands.run(folder, *WORDS, *words).code == 0
     assert read_summary(folder)["status"] == "finished"
 
 
@@ -32,7 +32,7 @@ def test_tensorboard_has_every_round_once(commands, tmp_path):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    killed_and_continued(commands, tmp_path / "out", "tensorboard")
+    killed_and_continued(commands, tmp_path / "out", "track=tensorboard")
     events = EventAccumulator(str(run_folder(tmp_path / "out") / "tensorboard"))
     events.Reload()
     for column in ("update/norm", "test/loss"):
@@ -42,14 +42,19 @@ def test_tensorboard_has_every_round_once(commands, tmp_path):
         assert dict(found) == pytest.approx(known)
 
 
-def test_mlflows_file_store_has_every_round_once(commands, tmp_path, monkeypatch):
+@pytest.mark.parametrize("server", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_mlflows_store_has_every_round_once(commands, tmp_path, monkeypatch, server):
+    """A store elsewhere stands for a server: what is sent there stays."""
     pytest.importorskip("mlflow")
-    killed_and_continued(commands, tmp_path / "out", "mlflow")
+    words = ["track=mlflow", "checkpoint.every=2"]
+    words += [f"track.loggers.mlflow.tracking_uri=file:{tmp_path / 'server'}"] if server else []
+    killed_and_continued(commands, tmp_path / "out", *words)
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     from mlflow.tracking import MlflowClient
 
-    client = MlflowClient(f"file:{run_folder(tmp_path / 'out') / 'mlflow'}")
+    place = tmp_path / "server" if server else run_folder(tmp_path / "out") / "mlflow"
+    client = MlflowClient(f"file:{place}")
     (experiment,) = [one for one in client.search_experiments() if one.name == "run"]
     (run,) = client.search_runs([experiment.experiment_id])
     assert (run.info.status, run.data.params["rounds"]) == ("FINISHED", "6")
@@ -59,6 +64,9 @@ def test_mlflows_file_store_has_every_round_once(commands, tmp_path, monkeypatch
         known = expected(tmp_path / "out", column)
         assert sorted(step for step, _ in found) == list(known)
         assert all(math.isclose(known[step], value) for step, value in found)
+    if server:
+        assert commands.run(tmp_path / "out", *WORDS, *words, "rerun=true").code == 0
+        assert len(client.search_runs([experiment.experiment_id])) == 2
 
 
 def test_comets_archive_has_every_round_once(commands, tmp_path):

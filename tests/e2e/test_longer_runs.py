@@ -60,7 +60,7 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize("mode", quick(MODES, "event", "few evaluations"))
+@pytest.mark.parametrize("mode", quick(MODES, "event"))
 def test_the_beginning_of_a_longer_run_is_the_record_of_the_shorter_one(tmp_path, mode):
     words = MODES[mode]
     experiment = ["+experiment=multistage", *ALONE, *words]

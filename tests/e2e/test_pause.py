@@ -6,7 +6,6 @@ import pytest
 
 import fedgm
 from fedgm.results import rows
-from tests.conftest import quick
 from tests.e2e.commands import result, run_folder
 
 SMALL = [
@@ -27,7 +26,8 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize("mode", quick(MODES, "client states"))
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
 def test_paused_at_three_rounds_and_continued_equals_never_paused(mode, tmp_path):
     words = [*SMALL, *MODES[mode]]
     for last in (1, 4, 6):

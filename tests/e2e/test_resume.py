@@ -83,6 +83,7 @@ def test_two_kills_and_two_numbers_of_workers_change_nothing(commands, tmp_path,
     assert not is_alive(workers[0])
 
 
+@pytest.mark.slow
 def test_a_truncated_checkpoint_falls_back_to_the_one_before(home, never_stopped, capsys):
     newest = newest_checkpoint(home)
     path = run_folder(home) / f"checkpoints/round-{newest:06d}.ckpt"

@@ -168,6 +168,7 @@ def test_a_multirun_of_three_makes_three_runs(tmp_path, stranger, commands):
     assert len({offline_file(folder).name for folder in folders}) == 3
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_and_continued_is_one_record_with_all_rows(tmp_path, stranger, commands):
     words = (*TINY, "rounds=12", "track.mode=offline")
     first = commands.start(tmp_path / "o", *words, **stranger)

@@ -8,6 +8,7 @@ import torch
 import fedgm
 from fedgm.data.clients import held_out_clients
 from fedgm.errors import FedGMError
+from fedgm.tasks.cross_entropy import NextToken
 from tests.configs.test_every_yaml import SMALL, own_text
 
 WORDS = [*SMALL, "rounds=2", "eval.every=1", "task=next_token", "model=gpt", "data=text", "clients.count=4"]
@@ -44,6 +45,23 @@ def test_no_step_is_the_held_out_evaluation_and_nothing_else_changes(tmp_path):
     models = {(folder / "model.safetensors").read_bytes() for folder in (plain, still, moved)}
     assert len(models) == 1
     assert without_times(plain) == without_times(still) == without_times(moved)
+
+
+def test_steps_and_measurements_have_the_precision_of_the_run(tmp_path, monkeypatch):
+    plain, seen = NextToken.training_step, set()
+
+    def watched(self, *batch):
+        seen.add(torch.is_autocast_enabled("cpu"))
+        return plain(self, *batch)
+
+    monkeypatch.setattr(NextToken, "training_step", watched)
+    measured = ["eval.held_out=4", "callbacks=personal", "callbacks.personal.clients=4", "rounds=1"]
+    small = ["model.layers=1", "model.heads=1", "model.width=16", "trainer.precision=bf16-mixed"]
+    (row,) = rows(run(tmp_path, "still", *measured, *small, "callbacks.personal.steps=0"))
+    assert row["personal/loss_mean"] == pytest.approx(row["held_out/loss_mean"], rel=1e-6)
+    seen.clear()
+    run(tmp_path, "moved", *measured, *small, "callbacks.personal.steps=1")
+    assert seen == {True}
 
 
 def test_a_step_is_one_of_gradient_descent_on_the_clients_batch(tmp_path):

@@ -175,6 +175,7 @@ def test_a_damaged_arrival_is_named_and_the_run_goes_on(tmp_path):
     require_each_once(folder)
 
 
+@pytest.mark.slow
 def test_a_node_that_keeps_failing_is_left_out_and_too_few_end_the_run(tmp_path):
     post = memory(tmp_path)
     post.faults = {2: nan}
@@ -188,6 +189,55 @@ def test_a_node_that_keeps_failing_is_left_out_and_too_few_end_the_run(tmp_path)
     with gone, pytest.raises(FedGMError, match=r"of 2 updates have come") as error:
         served(broken, tmp_path, "seed=1")
     assert "client 0: no disk; client 1: no disk; client 2: no disk" in str(error.value)
+
+
+def gone_at_most(times):
+    """A fault that loses all work, and ends the test where that is asked for too often."""
+    asked = Counter()
+
+    def gone(parcel):
+        asked["times"] += 1
+        if asked["times"] > times:
+            raise Killed
+        return Answer("", error="the node is gone", lost=True)
+
+    return gone
+
+
+def test_where_all_work_gets_lost_the_run_ends(tmp_path):
+    post = memory(tmp_path)
+    post.faults = dict.fromkeys(range(4), gone_at_most(4 * QUICK.tries))
+    warned = pytest.warns(UserWarning, match="client 1: the node is gone; it gets no more work")
+    with (
+        warned,
+        pytest.raises(FedGMError, match=r"0 of 2 updates have come, no more can \(client 0: the node is"),
+    ):
+        served(post, tmp_path)
+
+
+def test_a_reason_is_forgotten_when_the_client_comes_again(tmp_path):
+    post, came = memory(tmp_path), Counter()
+
+    def first_lost(parcel):
+        came[0] += 1
+        return Answer("", error="a hiccup", lost=True) if came[0] == 1 else parcel
+
+    post.faults = {0: first_lost} | dict.fromkeys((1, 2, 3), lambda parcel: Answer("", error="no disk"))
+    with pytest.warns(UserWarning, match="a hiccup"), pytest.raises(FedGMError) as error:
+        served(post, tmp_path)
+    assert "client 1: no disk" in str(error.value)
+    assert "hiccup" not in str(error.value)
+
+
+def test_a_node_beyond_the_clients_of_the_run_gets_no_work(tmp_path):
+    post = memory(tmp_path)
+    post.online |= {107: 7, 108: 8, 109: 9}
+    assert served(post, tmp_path).status == "finished"
+    assert set(post.trained()) == {0, 1, 2, 3}
+    few = memory(tmp_path, "seed=1")
+    few.online = {107: 7}
+    with pytest.raises(FedGMError, match=r"node 107: it is client 7, and clients\.count=4 are 0 to 3"):
+        served(few, tmp_path, "seed=1", terms=Terms(wait=0.1, poll=0.01))
 
 
 def test_old_updates_are_discarded(tmp_path):

@@ -114,7 +114,7 @@ def test_what_nodes_should_not_send_is_named_and_the_round_goes_on(tmp_path):
     said = []
     with loopback(tmp_path / "home", nodes=4, tls=False) as nodes:
         source = "data.source._target_=tests.flower.broken_source."
-        nodes.words |= {1: f"{source}nan", 2: "model.width=4", 3: f"{source}unreadable"}
+        nodes.words |= {1: f"{source}nan", 2: "data.source.classes=4", 3: f"{source}unreadable"}
         nodes.start()
         settings = {"words": shlex.join([*WORDS, *words]), "log": str(tmp_path / "log"), "min-replies": 1}
         assert nodes.run(settings, said.append) == 0, (said, nodes.log("run").read_text())

@@ -206,9 +206,22 @@ def test_a_node_with_another_configuration_refuses(tmp_path):
         served(post, tmp_path)
 
 
+def test_a_node_with_data_of_its_own_is_checked_too(tmp_path):
+    post = memory(tmp_path, "clients.per_round=5")
+    post.own = {1: ("data.source.noise=0.4",), 2: ("local.lr=0.5",)}
+    with pytest.raises(
+        FedGMError, match=r"4 of 5 clients returned.* client 2: local\.lr=0\.5: words of a node"
+    ):
+        served(post, tmp_path, "clients.per_round=5")
+    post.words.append("local.lr=0.5")
+    post.own = dict.fromkeys(range(5), ("data.source.noise=0.4",))
+    with pytest.raises(FedGMError, match=r"0 of 5 .*client 4: the server runs .*, but this node's conf"):
+        served(post, tmp_path, "clients.per_round=5")
+
+
 def test_a_node_with_another_model_is_named(tmp_path):
     post = memory(tmp_path, "clients.per_round=5")
-    post.own[2] = ("model.width=4",)
+    post.own[2] = ("data.source.classes=4",)
     with pytest.raises(
         FedGMError, match="client 2: the server's model has 19,954 parameters, that of this node"
     ):

@@ -99,8 +99,8 @@ def sweeps(runs: Runs, draw: random.Random, place: Path) -> str:
     file = draw.choice(sorted((conf_dir().parent / "sweeps").glob("*grid.yaml")))
     path, content = place / "sweep.yaml", yaml.safe_load(file.read_text())
     what = f"{file.name}: {' and '.join(spoil(draw, content) for _ in range(draw.choice((1, 1, 2))))}"
-    for name in list(content.get("parameters") or {}):  # three points, not ninety
-        node = content["parameters"][name]
+    parameters = content.get("parameters")
+    for node in parameters.values() if isinstance(parameters, dict) else ():  # three points, not ninety
         if isinstance(node, dict) and isinstance(node.get("values"), list):
             node["values"] = node["values"][:2]
     path.write_text(yaml.safe_dump(content, sort_keys=False), errors="surrogatepass")

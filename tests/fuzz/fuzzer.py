@@ -73,12 +73,12 @@ class Fuzzer:
 
 
 def fuzz(
-    fuzzer: Fuzzer, cases: list[tuple[str, int]], seconds: float = float("inf"), least: int = 0
+    fuzzer: Fuzzer, cases: list[tuple[str, int]], seconds: float = float("inf")
 ) -> tuple[Counter, list[str]]:
-    """Run the cases as far as the time goes, but ``least``; counts by kind and end, and the findings."""
+    """Run the cases as far as the time goes; counts by kind and end, and the findings."""
     counts, findings, begun = Counter(), [], time.monotonic()
-    for number, (kind, seed) in enumerate(cases):
-        if number >= least and time.monotonic() - begun > seconds:
+    for kind, seed in cases:
+        if time.monotonic() - begun > seconds:
             break
         started = time.monotonic()
         try:

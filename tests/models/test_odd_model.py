@@ -2,6 +2,7 @@
 
 import hashlib
 
+import pytest
 import torch
 
 import fedgm
@@ -45,6 +46,7 @@ def test_it_trains_resumes_and_is_read_back(tmp_path):
     assert not torch.equal(net.mean, net.mean.float().double())
 
 
+@pytest.mark.slow
 def test_two_workers_give_the_same_bytes(tmp_path):
     (tmp_path / "two").mkdir()
     assert digest(run(tmp_path)) == digest(run(tmp_path / "two", "trainer.workers=2"))

@@ -11,6 +11,7 @@ from fedgm.lightning import pl
 from fedgm.running import trainer as training
 from fedgm.running.parts import build_parts
 from fedgm.tasks.cross_entropy import Classification
+from tests.conftest import quick
 from tests.federated.federated_run import flat
 from tests.paper.convex import configured, fit, linear, local, rounds
 
@@ -33,7 +34,7 @@ def recursion(run, step):
     return past[-1]
 
 
-@pytest.mark.parametrize("algorithm", ["fedavg", "fedgm"])
+@pytest.mark.parametrize("algorithm", quick(["fedavg", "fedgm"], "fedgm"))
 @pytest.mark.parametrize(
     ("overrides", "same"),
     [

@@ -84,5 +84,5 @@ def test_what_cannot_be_measured_is_refused(run, tmp_path):
     many = {f"y_{split}": np.arange(24) % 12 for split in ("train", "test")}
     grey = {f"x_{split}": np.zeros((24, 8, 8), np.uint8) for split in ("train", "test")}
     np.savez(tmp_path / "many.npz", **grey, **many)
-    with pytest.raises(ConfigError, match="it has 12 classes, the model 10"):
+    with pytest.raises(ConfigError, match="its num_classes is 12, the model has 10"):
         fedgm.evaluate(run.folder, ["data=npz", f"data.path={tmp_path / 'many.npz'}"])

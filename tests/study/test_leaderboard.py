@@ -1,15 +1,19 @@
 """fedgm leaderboard: the file, the tuning and judging seeds, the standings, and a rule of the user's own."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from fedgm import intake
 from fedgm.commands import main
 from fedgm.errors import FedGMError, RefusedError
 from fedgm.results.find import find
+from fedgm.results.interval import mean_interval
 from fedgm.study import board, board_file, board_page
-from fedgm.study.standings import standings
+from fedgm.study.standings import Standing, standings
+from fedgm.study.winners import Ranked
 from tests.study.stored_runs import store
 
 FILE = """
@@ -182,6 +186,75 @@ def test_page_and_picture_come_from_stored_rows(tmp_path, filled):
         board_page.write(found, other)
 
 
+@pytest.mark.parametrize("words", [["rounds=60"], ["--only", "fedgm"]])
+def test_a_page_shows_the_board_that_its_heading_names(tmp_path, filled, words):
+    page = tmp_path / "page.md"
+    told = ["leaderboard", str(filled / "b.yaml"), "--output-dir", str(filled / "o"), "--page", str(page)]
+    refused = CliRunner().invoke(main, [*told, *words])
+    assert refused.exit_code == 2
+    assert f"({' '.join(words)})" in refused.output
+    assert not page.exists()
+    assert CliRunner().invoke(main, told).exit_code == 0
+    assert "| 3 | FedAvg |" in page.read_text()
+
+
+def test_a_gap_has_the_variance_of_its_own_differences(filled):
+    found = standings(planned(filled))
+    fedgm, fedcm, fedavg = found.lines
+    for line, other in ((fedcm, fedgm), (fedavg, fedgm), (fedavg, fedcm)):
+        assert found.gap(line, other) == mean_interval(found.behind(line, other))
+    assert "each difference by its own variance (2 degrees of freedom)" in "".join(
+        board_page.sentences(found)
+    )
+
+
+def test_a_rule_that_diverges_on_a_judging_seed_is_last_and_not_open(tmp_path):
+    """A loss has no chance level: a run that diverged has no score."""
+    text = FILE.replace("test/acc, goal: maximize", "test/loss, goal: minimize")
+    work = planned(tmp_path, text)
+    for results in work.tuning.values():
+        for job in results.plan.jobs:
+            store(job, [0.5, 0.5])
+    for key, results in work.judging().items():
+        for job in results.plan.jobs:
+            store(job, [0.5, 0.5], "diverged" if (key, job.seed) == ("fedavg", 2) else "finished")
+    found = standings(planned(tmp_path, text))
+    assert [line.rule.key for line in found.lines] == ["fedgm", "fedcm", "fedavg"]
+    assert [line.rule.key for line in found.judged] == ["fedgm", "fedcm"]
+    assert found.open == []
+    assert found.lines[-1].out == "diverged on seed 2"
+    words = board_page.sentences(found)
+    assert "FedAvg: diverged on seed 2, so it is last." in words
+    assert not any("Not judged yet" in line for line in words)
+    assert board_page._rows(found)[-1][:2] == ["3", "FedAvg"]
+    assert board_page._rows(found)[-1][5] == "diverged on seed 2"
+
+
+def test_a_rule_without_a_point_that_finished_is_last_and_not_open(tmp_path):
+    text = FILE.replace("test/acc, goal: maximize", "test/loss, goal: minimize")
+    for key, results in planned(tmp_path, text).tuning.items():
+        for job in results.plan.jobs:
+            store(job, [0.5, 0.5], "diverged" if key == "fedcm" else "finished")
+    found = standings(planned(tmp_path, text))
+    assert [line.rule.key for line in found.open] == ["fedavg", "fedgm"]
+    assert found.lines[0].out == "no point of its tuning finished"
+    assert board_page.sentences(found)[0] == "FedCM: no point of its tuning finished, so it is last."
+
+
+@pytest.mark.parametrize("values", ["[null, 0.5, 0.9]", "[a, b, 0.9]"])
+def test_only_numbers_have_an_edge(tmp_path, values):
+    points = tuple({"algorithm.eta": value} for value in intake.from_yaml(values))
+    rule = board_file.Rule("x", "X", (), points)
+    job = planned(tmp_path).tuning["fedavg"].plan.jobs[0]
+    winner = Ranked(replace(job, values=points[2]), {}, 0.5)
+    line = Standing(rule, winner, [], {}, "test/acc")
+    assert not board_page._is_at_an_edge(line)
+    numbers = replace(
+        line, rule=replace(rule, points=tuple({"algorithm.eta": eta} for eta in (0.1, 0.2, 0.9)))
+    )
+    assert board_page._is_at_an_edge(numbers)
+
+
 def test_a_rule_of_the_users_own_joins(tmp_path):
     (tmp_path / "mine.yaml").write_text(MINE)
     joined = planned(tmp_path, added=[tmp_path / "mine.yaml"])
@@ -206,11 +279,8 @@ def test_it_runs_keeps_and_reads_its_runs(tmp_path):
     assert done.exit_code == 0, done.output
     assert "First is Mine." in done.output
     assert len(find([tmp_path / "o"])) == 4
-    kept = CliRunner().invoke(
-        main, [*words, "--export", str(tmp_path / "kept.jsonl"), "--page", str(tmp_path / "page.md")]
-    )
+    kept = CliRunner().invoke(main, [*words, "--export", str(tmp_path / "kept.jsonl")])
     assert "4 runs in" in kept.output
-    assert "| 1 | Mine |" in (tmp_path / "page.md").read_text()
     stored = board.load(
         tmp_path / "b.yaml", output_dir=tmp_path / "none", stored=[tmp_path / "kept.jsonl"],
         added=[tmp_path / "mine.yaml"], only=["mine"],
