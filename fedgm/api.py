@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedgm.errors import FedGMError
+from fedgm.errors import FedGMError, RefusedError
 from fedgm.results.find import below
 from fedgm.results.run import Run
 
@@ -191,6 +191,8 @@ def load_runs(output_dir: str | Path = "outputs", config: bool = True) -> "pd.Da
     """
     import pandas as pd
 
+    if not Path(output_dir).exists():
+        raise RefusedError(f"{output_dir}: no such folder or file. Try fedgm.load_runs('outputs')")
     frames = [_frame(run, Path(output_dir), config) for run in below(output_dir, all_rows=True)]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 

@@ -56,6 +56,9 @@ class RunLockedError(FedGMError):
     """Another process is working in the run folder."""
 
 
+DOTTED = "the full dotted path; a module of yours must be installed, or its folder in PYTHONPATH"  # to type
+
+
 def require(ok: bool, key: str, value: object, allowed: str, hint: str) -> None:
     """Raise :class:`ConfigError` unless ``ok``.
 

@@ -55,7 +55,7 @@ def command(
     places = [located(path) for path in paths] or [Path("outputs")]
     for place in places:
         if not place.exists():
-            raise RefusedError(f"{place}: no such folder or file. Try fedgm dashboard outputs")
+            raise RefusedError(f"{place}: no such folder or file. Try a first run: fedgm run profile=tiny")
     collector = Collector(places)
     wanted = trust if partition else None
     title = ", ".join(place.resolve().name for place in places)

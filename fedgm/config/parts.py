@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type
 
 from hydra.utils import get_object, instantiate
 
-from fedgm.errors import ClashError, ConfigError, near
+from fedgm.errors import DOTTED, ClashError, ConfigError, near
 
 NOT_PARAMETERS = ("name", "version", "channels_last")  # of the group, unless the target names them itself
 
@@ -111,7 +111,7 @@ def target_of(node: Mapping[str, Any], key: str) -> Callable[..., Any]:
     except Exception as error:
         reason = str(error).splitlines()[0]
         allowed = f"an importable name ({reason})"
-        raise ConfigError(f"{key}._target_", name, allowed, "the full dotted path") from None
+        raise ConfigError(f"{key}._target_", name, allowed, DOTTED) from None
 
 
 def _target(node: Mapping[str, Any], key: str) -> tuple[str, inspect.Signature, dict[str, Any]]:

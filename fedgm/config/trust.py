@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fedgm import intake
-from fedgm.errors import ConfigError, RefusedError
+from fedgm.errors import DOTTED, ConfigError, RefusedError
 
 # Packages whose own classes and functions may be built. Of fedgm those where parts are: fedgm.api.run would
 # take any command line from the folder.
@@ -99,7 +99,7 @@ def _require_target(key: str, name: Any, packages: Sequence[str]) -> None:
         target = get_object(name)
     except Exception as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ConfigError(key, name, f"an importable name ({reason})", "the full dotted path") from None
+        raise ConfigError(key, name, f"an importable name ({reason})", DOTTED) from None
     plain = (inspect.isclass(target) or inspect.isfunction(target)) and "." not in target.__qualname__
     if not plain or not is_in(f"{target.__module__}.", packages):
         raise _refusal(key, name)

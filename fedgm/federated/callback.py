@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from fedgm.client.weights import require_trainable
-from fedgm.errors import ConfigError, require
+from fedgm.errors import ConfigError, require, require_fits
 from fedgm.federated.events import FederatedCallback, ServerUpdate, StageEnd, fire
 from fedgm.lightning import pl
 from fedgm.schedule import Constant, Plan, Schedule
@@ -47,6 +47,9 @@ class FedGM(FederatedCallback):
         else:
             ok = schedule is None or hasattr(schedule, "plan")
             require(ok, "schedule", schedule, "a plan or a schedule", "schedule=Multistage([2.0, 1.0, 0.5])")
+            etas = getattr(schedule, "etas", None)
+            ok, reason = eta is None or not etas or eta == etas[0], "the schedule's first eta is used instead"
+            require_fits(ok, "eta", eta, reason, f"eta={etas[0]:g}" if etas else "")
             self._pending = chosen, schedule or Constant()
 
     @property

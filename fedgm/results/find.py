@@ -202,7 +202,8 @@ def find(places: Iterable[str | Path], index: bool = False) -> list[Run]:
         there = below(place, index=index)
         if not there:
             raise RefusedError(
-                f"{place}: contains no run. Try outputs, outputs/NAME/RUN/seed=0 or a file of --export"
+                f"{place}: contains no run. Try a folder of runs, a file of --export, or a first run: "
+                "fedgm run profile=tiny"
             )
         runs += there
     return list(once(runs).values())

@@ -71,3 +71,10 @@ WRONG = [
 def test_what_is_no_rule_is_refused_with_what_to_write(words, said):
     with pytest.raises(ConfigError, match=said):
         FedGM(**words)
+
+
+def test_an_eta_that_the_schedule_would_ignore_is_refused():
+    stages = Multistage([2.0, 1.0, 0.5])
+    FedGM(eta=2, beta=0.9, nu=0.9, schedule=stages)
+    with pytest.raises(ConfigError, match=r"eta=1: the schedule's first eta is used instead\. Try eta=2"):
+        FedGM(eta=1, beta=0.9, nu=0.9, schedule=stages)

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 import fedgm
+from fedgm.errors import FedGMError
 from fedgm.results import rows
 from fedgm.running import facts
 from tests.results.test_record import row, static
@@ -20,6 +23,11 @@ def test_load_runs_has_one_line_a_round(tmp_path):
     assert frame["test/acc"].tolist() == [0.1, 0.2, 0.3, 0.1, 0.2]
     assert set(frame["algorithm"]) == {"fedavgm_summed"}
     assert {"name", "schedule", "participation", "profile", "status", "folder"} <= set(frame.columns)
+
+
+def test_load_runs_of_a_folder_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(FedGMError, match="nowhere: no such folder or file"):
+        fedgm.load_runs(tmp_path / "nowhere")
 
 
 def test_load_runs_of_an_empty_folder_or_of_a_run_without_rows(tmp_path):
