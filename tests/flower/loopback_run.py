@@ -23,7 +23,10 @@ class Deployment:
         every = [*WORDS, *words, f"output_dir={output}"]
         command = [*FEDGM, "deploy", "local", "--nodes", str(nodes), *options, *every]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored in the background
+            )  # fmt: skip
 
     def wait(self) -> int:
         """Its exit code; all that it started has ended."""
