@@ -67,14 +67,21 @@ CLOCK_KEYS = [
 DEPLOYED = ("participation", "live")  # runs on nodes alone: tests/flower
 
 
+def every(*groups: str) -> list:
+    return [pytest.param(g, o, id=f"{g}-{o}") for g in groups for o in GROUPS[g]]
+
+
 def options(*groups: str) -> list:
-    every = [(g, o) for g in groups for o in GROUPS[g]]
-    slow = {"experiment": pytest.mark.slow}  # they combine other options, and are composed below
-    return [
-        pytest.param(*each, id="-".join(each), marks=slow.get(each[0], ()))
-        for each in every
-        if each != DEPLOYED
-    ]
+    """Every option; slow are experiments, which combine others, and names for other values of a class."""
+    params, seen = [], set()
+    for group, option in ((g, o) for g in groups for o in GROUPS[g]):
+        target = (yaml.safe_load((CONF / group / f"{option}.yaml").read_text()) or {}).get("_target_", option)
+        is_slow = group == "experiment" or (group, target) in seen
+        seen.add((group, target))
+        if (group, option) != DEPLOYED:
+            marks = pytest.mark.slow if is_slow else ()
+            params.append(pytest.param(group, option, id=f"{group}-{option}", marks=marks))
+    return params
 
 
 def choice(group: str, option: str) -> str:
@@ -154,7 +161,7 @@ def test_every_option_runs_and_writes_the_documented_rows(group, option, tmp_pat
         assert result.summary.get(group, option) == option
 
 
-@pytest.mark.parametrize(("group", "option"), options("profile", "trainer"))
+@pytest.mark.parametrize(("group", "option"), every("profile", "trainer"))
 def test_every_profile_and_trainer_composes_and_its_parts_are_built(group, option):
     run = config.validate(config.compose([choice(group, option)]))
     plan = build_parts(run).engine.plan
@@ -164,7 +171,7 @@ def test_every_profile_and_trainer_composes_and_its_parts_are_built(group, optio
     assert getattr(run, group).name == option
 
 
-@pytest.mark.parametrize(("group", "option"), options("experiment"))
+@pytest.mark.parametrize(("group", "option"), every("experiment"))
 def test_every_experiment_composes_at_the_papers_scale(group, option):
     run = config.validate(config.compose([choice(group, option), "profile=paper"]))
     assert run.rounds == run.paper_rounds

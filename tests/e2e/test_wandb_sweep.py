@@ -100,6 +100,7 @@ def grid(tmp_path, stranger):
         grid.close()
 
 
+@pytest.mark.slow
 def test_a_point_that_is_already_finished_is_sent_whole(grid, commands):
     words = ("+experiment=autonomous", *TINY, "rounds=2", "algorithm.eta=2", "algorithm.beta=0.7")
     done = commands.run(grid.output_dir, *words, "algorithm.nu=0.7", "track.mode=disabled")
