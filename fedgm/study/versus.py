@@ -45,8 +45,9 @@ class Comparison:
 
     @property
     def name(self) -> str:
-        """Of its files."""
-        return "_".join(line.key for line in self.planned.figure.lines)
+        """Of its files: the algorithms, and the profile."""
+        keys = [line.key for line in self.planned.figure.lines]
+        return "_".join([*keys, self.planned.config(keys[0]).profile.name])
 
     def sentence(self) -> str:
         """Who leads, by how much, and whether that is more than the noise of seeds."""

@@ -58,6 +58,7 @@ def test_runs_of_its_own_end_with_table_figure_and_page(tmp_path):
     assert {row["ended"] for row in result["table"]} == {"2 finished"}
     assert result["figure"].read_bytes()[:4] == b"\x89PNG"
     assert "FedGM" in result["page"].read_text()
+    assert result["page"].stem.endswith("_tiny")  # a comparison at another profile has files of its own
     assert "points ahead of" in result["sentence"]
 
 
