@@ -22,7 +22,7 @@ class Bar(NamedTuple):
 
 
 def draw(bars: Sequence[Bar], title: str, column: str, metric: Metric, caption: str) -> Figure:
-    """Intervals that are wider than the picture are cut at its edge."""
+    """Whole intervals; one that is wider than thrice the spread of all scores is cut at the edge."""
     figure = sheet(7.2, 1.3 + 0.27 * max(1, len(bars)))
     axes = figure.subplots()
     own = colours([bar.key for bar in bars])
@@ -37,8 +37,11 @@ def draw(bars: Sequence[Bar], title: str, column: str, metric: Metric, caption: 
         axes.plot([mean], [place], "o", color=colour, markerfacecolor=face, markersize=7, zorder=4)
     every = [metric.scale * score for bar in bars for score in bar.scores]
     if every:
-        room = 0.25 * (max(every) - min(every)) or 1.0
-        axes.set_xlim(min(every) - room, max(every) + room)
+        spread = (max(every) - min(every)) or 1.0
+        low = min(metric.scale * bar.interval.low for bar in bars)
+        high = max(metric.scale * bar.interval.high for bar in bars)
+        room = 0.05 * spread
+        axes.set_xlim(max(low, min(every) - spread) - room, min(high, max(every) + spread) + room)
     axes.set_ylim(max(0, len(bars) - 1) + 0.6, -0.6)
     axes.set_yticks(range(len(bars)), [bar.words for bar in bars])
     axes.set_xlabel(Column(column, metric).axis, fontsize=8.5, color=INK)

@@ -3,18 +3,9 @@
 import pytest
 
 from tests.dashboard.chromium import BINARY
-from tests.dashboard.dashboard_runs import store_page, write_grid, write_run
+from tests.dashboard.dashboard_runs import store_page, write_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BINARY is None, reason="needs Chromium")]
-
-
-@pytest.fixture(scope="module")
-def grid(tmp_path_factory):
-    place = tmp_path_factory.mktemp("tools")
-    write_grid(place / "runs")
-    for name in ("fedavg", "fedgm"):
-        write_run(place / "runs" / f"short {name}", name, rounds=50)
-    return store_page(place / "runs", place / "page.html")
 
 
 @pytest.fixture

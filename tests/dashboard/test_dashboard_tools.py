@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.dashboard.chromium import BINARY
-from tests.dashboard.dashboard_runs import store_page, write_grid, write_run
 from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BINARY is None, reason="needs Chromium")]
@@ -17,15 +16,6 @@ SHOWN = """[document.getElementById('problem').value, document.getElementById('f
     document.querySelectorAll('.chart').length,
     [...document.querySelectorAll('.runs input:checked')].length, document.getElementById('unzoom').hidden,
     document.querySelector('#parallel .caption')?.innerText]"""
-
-
-@pytest.fixture(scope="module")
-def grid(tmp_path_factory):
-    place = tmp_path_factory.mktemp("tools")
-    write_grid(place / "runs")
-    for name in ("fedavg", "fedgm"):
-        write_run(place / "runs" / f"short {name}", name, rounds=50)
-    return store_page(place / "runs", place / "page.html")
 
 
 @pytest.fixture
