@@ -160,5 +160,9 @@ def _is_as(path: Path, written: str) -> bool:
 def require_as_written(folder: Path, file: str, hint: str) -> None:
     """Refuse a file of a run folder that is not as its summary says, or whose summary was changed."""
     summary = read_json(folder / SUMMARY) or {}
-    for name in [SUMMARY] if not is_as_written(summary, SUMMARY) else changed(folder, summary, [file]):
+    try:
+        wrong = [SUMMARY] if not is_as_written(summary, SUMMARY) else changed(folder, summary, [file])
+    except OSError as error:
+        raise RefusedError(f"{folder / file}: {error.strerror}. Give read permission") from None
+    for name in wrong:
         raise RefusedError(f"{folder / name} is damaged: it is not as the run wrote it. Try {hint}")

@@ -212,16 +212,20 @@ def _require_simulation(config: RunConfig) -> None:
 
 
 def _require_images(config: RunConfig) -> None:
-    """Sources that make images at ``data.resolution``: all of them are in memory."""
+    """Sources that make images: all of them are in memory."""
     source, data = config.data.source, config.data
-    if not isinstance(source, Mapping) or "resolution" not in source or data.resolution is None:
+    if not isinstance(source, Mapping) or not isinstance(source.get("resolution"), int):
         return
-    train, test, side = data.train_samples or 10_000, data.test_samples or 2_000, data.resolution
-    key, value, example = "data.train_samples", data.train_samples, 10_000
-    if side**2 > train + test:
-        key, value, example = "data.resolution", side, 16
+    given = {"train": data.train_samples, "test": data.test_samples, "resolution": data.resolution}
+    made = {name: source.get(name) for name in given}
+    usual = {"train": 10_000, "test": 2_000, "resolution": 16}
+    train, test, side = (size if isinstance(size := made[name], int) else usual[name] for name in given)
+    blamed = "resolution" if side**2 > train + test else "train"
+    key = "data.resolution" if blamed == "resolution" else "data.train_samples"
+    if made[blamed] != given[blamed]:  # typed for the source alone
+        key = f"data.source.{blamed}"
     what = f"{train + test:,} images of {side}x{side}"
-    _require_memory(3 * (train + test) * side**2, key, value, what, example)
+    _require_memory(3 * (train + test) * side**2, key, made[blamed], what, usual[blamed])
     classes, most = source.get("classes"), min(train, test)
     if isinstance(classes, int):
         allowed = f"2 to {most}: every class has an image for training and one for testing"

@@ -43,6 +43,7 @@ IMPLIED: dict[str, Any] = {
     "data.classes_per_client": 2,
     "data.shared": 0,
     "data.source.jitter": 0.5,
+    "data.source.tint": 0.25,
     "local.state": "reset",
     "callbacks.name": "none",
     "task.name": "classification",

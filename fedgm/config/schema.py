@@ -178,9 +178,11 @@ class ProfileConfig:
     min_samples: int = MISSING
     rounds_scale: float = MISSING
     eval_every: int = MISSING
-    noise: float = 0.8  # of made images: data.source.noise, distractor and jitter
+    alpha: float = 0.5  # data.alpha of images: the paper's
+    noise: float = 0.8  # of made images: data.source.noise, distractor, jitter, tint
     distractor: float = 1.0
     jitter: float = 0.5
+    tint: float = 0.25
 
 
 @dataclass

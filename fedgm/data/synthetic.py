@@ -25,11 +25,12 @@ def load(
     noise: float = 0.8,
     distractor: float = 1.0,
     jitter: float = 0.5,
+    tint: float = 0.25,
 ) -> Dataset:
     """``train`` and ``test`` images with classes as equal as can be; ``None`` gives 10,000 and 2,000.
 
-    ``noise`` and ``distractor`` are amplitudes relative to the texture that carries the class, ``jitter`` is
-    how much tints of one class differ; a class's own tint has 0.25.
+    ``noise`` and ``distractor`` are amplitudes relative to the texture that carries the class, ``tint``
+    is that of a class's own colour, ``jitter`` is how much colours of one class differ.
 
     >>> data = load(train=20, test=10, resolution=8, classes=2)
     >>> data.train_images.shape, data.classes
@@ -44,8 +45,9 @@ def load(
         )
     train_labels = _labels(train, classes, seed, "train")
     test_labels = _labels(test, classes, seed, "test")
+    colour = (tint, jitter)
     images = [
-        _images(labels, resolution, classes, noise, distractor, jitter, generator(seed, f"synthetic-{split}"))
+        _images(labels, resolution, classes, noise, distractor, colour, generator(seed, f"synthetic-{split}"))
         for split, labels in (("train", train_labels), ("test", test_labels))
     ]
     mean, std = channel_statistics(images[0])
@@ -65,7 +67,7 @@ def _images(
     classes: int,
     noise: float,
     distractor: float,
-    jitter: float,
+    tint: tuple[float, float],
     rng: np.random.Generator,
 ) -> NDArray[np.uint8]:
     images = np.empty((len(labels), resolution, resolution, 3), np.uint8)
@@ -75,7 +77,7 @@ def _images(
         texture += distractor * _grating(
             rng.uniform(0, np.pi, len(block)), rng.uniform(1.6, 3.4, len(block)), resolution, rng
         )
-        colour = _tint(block, classes, jitter, rng)
+        colour = _tint(block, classes, tint, rng)
         values = rng.standard_normal((len(block), resolution, resolution, 3), np.float32)
         values *= noise
         values += texture[..., None] * (1 + 0.5 * colour)[:, None, None, :]
@@ -107,8 +109,11 @@ def _grating(
     return np.sin(down[:, :, None] + across[:, None, :])
 
 
-def _tint(labels: NDArray[np.int64], classes: int, jitter: float, rng: np.random.Generator) -> Floats:
-    """A hue around the colour circle; at the usual jitter of 0.5 it is buried."""
+def _tint(
+    labels: NDArray[np.int64], classes: int, tint: tuple[float, float], rng: np.random.Generator
+) -> Floats:
+    """A hue around the colour circle; with the usual (0.25, 0.5), own and jitter, it is buried."""
+    own, jitter = tint
     hue = 2 * np.pi * labels / classes
     wheel = np.cos(hue[:, None] - np.array([0, 2 * np.pi / 3, 4 * np.pi / 3]))
-    return (0.25 * wheel + rng.normal(0, jitter, (len(labels), 3))).astype(np.float32)
+    return (own * wheel + rng.normal(0, jitter, (len(labels), 3))).astype(np.float32)

@@ -19,10 +19,11 @@ class Bar(NamedTuple):
     kind: str  # server | client
     interval: Interval
     scores: Sequence[float]
+    diverged: Sequence[int] = ()  # seeds that count with chance
 
 
 def draw(bars: Sequence[Bar], title: str, column: str, metric: Metric, caption: str) -> Figure:
-    """Whole intervals; one that is wider than thrice the spread of all scores is cut at the edge."""
+    """Whole intervals; one wider than thrice the spread of all scores, or with chance in it, is cut."""
     figure = sheet(7.2, 1.3 + 0.27 * max(1, len(bars)))
     axes = figure.subplots()
     own = colours([bar.key for bar in bars])
@@ -35,15 +36,16 @@ def draw(bars: Sequence[Bar], title: str, column: str, metric: Metric, caption: 
         face = colour if bar.kind == "server" else "white"
         mean = metric.scale * bar.interval.mean
         axes.plot([mean], [place], "o", color=colour, markerfacecolor=face, markersize=7, zorder=4)
-    every = [metric.scale * score for bar in bars for score in bar.scores]
+    calm = [bar for bar in bars if not bar.diverged] or bars
+    every = [metric.scale * score for bar in calm for score in bar.scores]
     if every:
         spread = (max(every) - min(every)) or 1.0
-        low = min(metric.scale * bar.interval.low for bar in bars)
-        high = max(metric.scale * bar.interval.high for bar in bars)
+        low = min(metric.scale * bar.interval.low for bar in calm)
+        high = max(metric.scale * bar.interval.high for bar in calm)
         room = 0.05 * spread
         axes.set_xlim(max(low, min(every) - spread) - room, min(high, max(every) + spread) + room)
     axes.set_ylim(max(0, len(bars) - 1) + 0.6, -0.6)
-    axes.set_yticks(range(len(bars)), [bar.words for bar in bars])
+    axes.set_yticks(range(len(bars)), [_words(bar) for bar in bars])
     axes.set_xlabel(Column(column, metric).axis, fontsize=8.5, color=INK)
     axes.grid(axis="x", color=FAINT, linewidth=0.6)
     axes.set_axisbelow(True)
@@ -58,3 +60,8 @@ def draw(bars: Sequence[Bar], title: str, column: str, metric: Metric, caption: 
     ]
     write_text(figure, title, [caption], marks)
     return figure
+
+
+def _words(bar: Bar) -> str:
+    lost = ", ".join(map(str, bar.diverged))
+    return f"{bar.words}\ndiverged on seed {lost}" if lost else bar.words

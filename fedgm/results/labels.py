@@ -101,7 +101,8 @@ def _implied(run: Run, key: str) -> bool:
 
 def _word(group: str, last: str) -> str:
     """``profile`` for profile.name, ``local lr`` where the last part alone says little."""
-    return f"{group} {last}" if last in ("lr", "momentum", "every", "count", "batch_size", "epochs") else last
+    part = group.rpartition(".")[2]
+    return f"{part} {last}" if last in ("lr", "momentum", "every", "count", "batch_size", "epochs") else last
 
 
 def _text(value: Any, most: int = WORD) -> str:

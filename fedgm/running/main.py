@@ -34,7 +34,8 @@ def task(cfg: DictConfig) -> dict[str, Any]:
     from fedgm.screen import Screen
 
     try:
-        result = execute(cfg, list(hydra_config.overrides.task), Screen(), alone)
+        with with_output():  # here too: of an OSError Hydra would print all words before our line
+            result = execute(cfg, list(hydra_config.overrides.task), Screen(), alone)
     except FedGMError as error:
         print(f"error: {message(error)}", file=sys.stderr)
         if alone:

@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 
 from fedgm.config import require_sound
 from fedgm.config.identity import identity
-from fedgm.errors import ConfigError, require_fits
+from fedgm.errors import ConfigError, FedGMError, require_fits
 from fedgm.running.folder import locate
 from fedgm.screen import Screen
 from fedgm.starting import ready, without_treespec_warning
@@ -47,7 +47,14 @@ def execute(
     from fedgm.running.one_run import OneRun  # imports Lightning
 
     ready()  # imports are over: Ctrl-C is the run's from now on
-    return OneRun(config, cfg, parts, folder, mark, console, alone, callbacks).result()
+    try:
+        return OneRun(config, cfg, parts, folder, mark, console, alone, callbacks).result()
+    except OSError as error:  # before training, or after it: between them the run itself reports it
+        if error.filename is None:
+            raise
+        path = error.filename2 or error.filename
+        hint = "Give read and write permission, or move what is in the way"
+        raise FedGMError(f"{path}: {error.strerror}. {hint}") from None
 
 
 def require_working(cfg: DictConfig, overrides: Sequence[str]) -> None:

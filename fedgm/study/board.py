@@ -76,7 +76,11 @@ class Leaderboard:
 
     def _run(self, parts: dict[str, Results], what: str, workers: int) -> dict[Key, str]:
         together = joined(parts.values(), f"{self.board.name}, {what}")
-        return {} if together is None else Sweep(Results(together, self.stored), self.console).run(workers)
+        if together is None:
+            return {}
+        missing = f"{len(together.jobs)} runs of {what} are missing and begin now; --show prints the table"
+        self.console.say(f"{missing} without them")
+        return Sweep(Results(together, self.stored), self.console).run(workers)
 
 
 def joined(parts: Iterable[Results], name: str) -> SweepPlan | None:

@@ -47,6 +47,11 @@ def sentences(found: Standings) -> list[str]:
     lines += [f"Intervals: 95 %, {how}.", *last]
     if open_ := [line.rule.name for line in found.open]:
         lines.append(f"Not judged yet, so the order may change: {_listed(open_)}.")
+    lines += [
+        f"{line.rule.name} diverged on seed {_listed([*map(str, line.diverged)])}, which counts with chance."
+        for line in judged
+        if line.diverged
+    ]
     edge = [line.rule.name for line in judged if _is_at_an_edge(line)]
     if edge:
         lines.append(f"Chosen at the edge of its points, so perhaps not at its best: {_listed(edge)}.")
@@ -66,6 +71,7 @@ def write(found: Standings, page: Path) -> list[Path]:
             line.rule.kind,
             line.interval,
             list(line.scores.values()),
+            line.diverged,
         )
         for line in found.judged
         if line.interval is not None

@@ -30,11 +30,16 @@ class Standing:
         return {seed: score for seed, score in found.items() if score is not None}
 
     @property
+    def diverged(self) -> list[int]:
+        """Judging seeds on which it diverged."""
+        return [seed for seed, run in self.judged.items() if run.is_divergent]
+
+    @property
     def out(self) -> str:
         """Why it will have no score, however long it runs; empty where it has one or may get one."""
         if self.winner is None and len(self.tuned) == len(self.rule.points):
             return "no point of its tuning finished"
-        lost = [seed for seed, run in self.judged.items() if run.is_divergent and seed not in self.scores]
+        lost = [seed for seed in self.diverged if seed not in self.scores]
         return f"diverged on seed {', '.join(map(str, lost))}" if lost else ""
 
     @property

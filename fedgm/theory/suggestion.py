@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from fedgm.errors import RefusedError
 from fedgm.schedule.plan import Multistage, stage_ends
 from fedgm.server import GeneralMomentum, Momentum
-from fedgm.theory.quadratic import FEDAVG, Problem, Stretch, calibrated, excess, losses
+from fedgm.theory.quadratic import FEDAVG, Problem, Stretch, calibrated, excess, losses, noise_share
 from fedgm.theory.stability import IDEAL, Reading
 
 ETAS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 10.0)
@@ -23,7 +23,7 @@ TILTS = ((0.7, 0.4), (0.6, 0.8), (0.8, 0.3))  # the first is the model; the othe
 PLATEAU = 0.02  # relative: losses this close are not told apart, and the smallest eta is taken
 DROPS = (1.0, 0.5, 0.25)  # of eta, as in the paper's Figure 2
 FARTHEST = 8  # FedAvg is followed for so many times the rounds
-MOST = 0.95  # a share of noise that is clearly above it leaves nothing to choose by
+NOISIEST = 1e3  # an s at which the model's share of noise is at its limit
 PROBE_ETA = 1.0  # FedAvg's in a probe, which has ideal clients
 SETTLED = 5  # the first rounds of a probe are left out
 COLUMNS = ("update/norm", "client/drift", "cohort/clients")  # what is read of a probe: |D|, drift, m
@@ -112,11 +112,13 @@ def suggest(measured: Measured, rounds: int, last: int, reading: Reading = IDEAL
 
 def fitted(measured: Measured, reading: Reading, tilts: tuple[float, float] = TILTS[0]) -> Problem:
     """The model at the share of noise that ideal clients have, with the clients of ``reading``."""
-    if measured.low > MOST:
+    most = noise_share(Problem(NOISIEST, *tilts), PROBE_ETA, measured.rounds)
+    if measured.share > most:
         raise RefusedError(
             f"{100 * measured.share:.0f} % of D is noise in rounds {measured.rounds[0]} to "
-            f"{measured.rounds[-1]}: nothing is learned that a rule could keep. Try more clients a round, or "
-            "a longer probe (--rounds 50, schedule.probe=50)"
+            f"{measured.rounds[-1]}, and the model has {100 * most:.0f} % at most: FedAvg hardly moves. That "
+            "says nothing about a larger eta. Try more clients a round, more local work, a longer probe "
+            "(--rounds 50, schedule.probe=50), or a grid (fedgm sweep)"
         )
     problem = calibrated(Problem(1.0, *tilts), measured.share, PROBE_ETA, measured.rounds)
     return replace(problem, reading=reading)

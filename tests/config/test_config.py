@@ -165,7 +165,7 @@ def test_types_and_names_are_refused_while_hydra_composes(override, says):
 def test_rounds_follow_the_profile_and_the_users_own_win():
     assert composed_with("paper_rounds=1000").rounds == 250
     assert composed_with("paper_rounds=1000", "profile=paper").rounds == 1000
-    assert composed_with("paper_rounds=1000", "profile=tiny").rounds == 60
+    assert composed_with("paper_rounds=1000", "profile=tiny").rounds == 160
     assert composed_with("paper_rounds=1000", "rounds=70").rounds == 70
 
 

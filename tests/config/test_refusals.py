@@ -103,12 +103,12 @@ def test_a_wrong_word_is_answered_with_what_to_type(typed):
 
 # what never ends or never fits: (the key that is named, the estimate)
 ENDLESS = {
-    ("local.epochs=1000000000",): ("local.epochs", "14.3 years or more"),
+    ("local.epochs=1000000000",): ("local.epochs", "12.7 years or more"),
     ("rounds=1000000000000",): ("rounds", "years or more"),
     ("participation=autonomous", "participation.epochs=[1,10000000000]"): (
         "participation.epochs", "years or more",
     ),
-    ("participation=event", "participation.dropout=.9999999"): ("participation.dropout", "1.79 days"),
+    ("participation=event", "participation.dropout=.9999999"): ("participation.dropout", "4.69 days"),
     ("participation=autonomous", "participation/sampler=biased", "participation.sampler.bias=.9999999999"): (
         "participation.sampler.bias", "years",
     ),

@@ -36,7 +36,7 @@ BAD = {
     "trainer.precision=3": ("precision=3", "Allowed precision values: ", "Try trainer=cpu"),
     "trainer.accelerator=abacus": ("accelerator=abacus", "Available names are: ", "Try trainer=cpu"),
     "schedule=multistage": ("rounds=2: ", "stages [0, 1, 1] contain an empty one", "Try rounds=4"),
-    "data.min_samples=40": ("data.min_samples=40: ", "15 each at best", "Try data.min_samples=15"),
+    "data.min_samples=40": ("data.min_samples=40: ", "10 each at best", "Try data.min_samples=10"),
     "data=npz": ("data.path=null: ", "a .npz file with x_train", "data.path=my.npz"),
     "track.mode=maybe": ("track.mode=maybe: ", "online or offline", "Try track.mode=auto"),
 }  # fmt: skip
@@ -59,10 +59,10 @@ def test_the_advice_on_an_empty_stage_is_the_least_that_works(tmp_path):
 
 
 def test_an_impossible_split_ends_with_advice_that_works(tmp_path):
-    typed = ("data.alpha=0.05", "data.min_samples=15")
+    typed = ("data.alpha=0.05", "data.min_samples=8")
     with pytest.raises(FedGMError) as caught:
         fedgm.run([*RUN, *typed, f"output_dir={tmp_path}"])
-    for part in ("data.min_samples=15", "data.alpha=", "Try "):
+    for part in ("data.min_samples=8", "data.alpha=", "Try "):
         assert part in str(caught.value)
 
 

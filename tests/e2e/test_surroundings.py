@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import quick
-from tests.e2e.commands import TINY, result
+from tests.e2e.commands import TINY, result, run_folder
 
 ROOT = Path(__file__).parents[2]
 ONE = (*TINY, "rounds=1")
@@ -104,14 +104,32 @@ def test_a_tilde_is_the_home_folder(commands, tmp_path, calm):
 
 @pytest.mark.slow
 def test_a_full_disk_behind_the_output_is_named_and_not_the_run_folder(commands, tmp_path, calm):
-    run = commands.run(tmp_path / "o", *ONE, odd={"out": "/dev/full"})
+    for _ in ("new", "done"):  # a run that is done prints from another place
+        run = commands.run(tmp_path / "o", *ONE, odd={"out": "/dev/full"})
+        assert run.code == 1, run.text
+        assert "standard output cannot be written (No space left on device)" in run.text
+        assert "Traceback" not in run.text
+        assert str(run.output_dir) not in run.text
+        again = commands.run(tmp_path / "o", *ONE)
+        assert again.code == 0, again.text
+        assert result(again.output_dir) == calm
+
+
+@pytest.mark.parametrize("file", quick(["model.safetensors", "metrics.jsonl", "config.yaml"], "config.yaml"))
+def test_a_file_of_a_done_run_that_may_not_be_read_is_named(commands, tmp_path, file):
+    done = commands.run(tmp_path / "o", *ONE)
+    path = run_folder(done.output_dir) / file
+    if file == "config.yaml":  # written again where it may not be read, but not over a folder
+        path.unlink()
+        path.mkdir()
+    path.chmod(0)
+    run = commands.run(tmp_path / "o", *ONE, odd={"powerless": True})
     assert run.code == 1, run.text
-    assert "standard output cannot be written (No space left on device)" in run.text
     assert "Traceback" not in run.text
-    assert str(run.output_dir) not in run.text
-    again = commands.run(tmp_path / "o", *ONE)
-    assert again.code == 0, again.text
-    assert result(again.output_dir) == calm
+    reason = "Is a directory" if file == "config.yaml" else "Permission denied"
+    assert f"{path}: {reason}. Give read and write permission, or move what is in the way" in run.text
+    path.chmod(0o644) if path.is_file() else path.rmdir()
+    assert "already done" in commands.run(tmp_path / "o", *ONE).text
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ STATES = (
 )  # fmt: skip
 PLACES = (
     "out (1)", "\u00fcber uns", "a,b", "a=b", "it's", "~", "$HOME", "{x}", "[1]", "a#b", "a b", "-m", "%d",
-    "a:b", "\u65e5\u672c", 'say "so"', "a\\b", "${seed}", "x" * 200, "a\tb", "!tag", "null", "1", "@", "*",
+    "a:b", "\u65e5\u672c", 'say "so"', "a\\b", "$seed", "x" * 200, "a\tb", "!tag", "null", "1", "@", "*",
     "a;b",
 )  # fmt: skip
 READERS = (["list"], ["compare"], ["dashboard"])

@@ -16,7 +16,7 @@ from tests.conftest import quick
 SMALL = (
     "profile=tiny", "track.mode=disabled", "trainer.workers=1", "rounds=1", "data.train_samples=33",
     "data.test_samples=10", "eval.train_samples=10", "clients.count=1", "clients.per_round=1",
-    "local.epochs=1", "local.batch_size=4",
+    "local.epochs=1", "local.batch_size=4", "profile.tint=0.25", "profile.jitter=0.5",
 )  # fmt: skip
 
 

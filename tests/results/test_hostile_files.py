@@ -125,6 +125,13 @@ def test_a_stored_model_has_them_too(tmp_path):
         fedgm.load_model(hostile(tmp_path / "run", data__resolution=1_000_000))
 
 
+@pytest.mark.parametrize(("word", "value"), [("resolution", 10**9), ("train", 3 * 10**11)])
+def test_a_size_that_only_the_source_gets_has_them_too(word, value):
+    cfg = config.compose(["profile=tiny", f"data.source.{word}={value}"])
+    with pytest.raises(ConfigError, match=rf"data\.source\.{word}={value}: expected what fits into"):
+        config.require_sound(cfg)
+
+
 def test_one_split_that_cannot_be_drawn_is_a_note_whatever_it_raises(tmp_path, monkeypatch):
     hostile(tmp_path / "a", data__resolution=1_000_000)
     hostile(tmp_path / "b", seed=1, data__alpha=0.3)

@@ -27,6 +27,7 @@ HERE = Path(__file__).with_name("older_runs")
 NAMES = ("finished", "paused", "unanchored")
 RUN = [  # tiny as it was
     "profile=tiny", "profile.noise=0.8", "profile.distractor=1.0", "profile.jitter=0.5",
+    "profile.tint=0.25", "profile.alpha=0.5", "profile.batch_size=5",
     "data.train_samples=120", "data.test_samples=20", "eval.train_samples=20",
     "clients.count=6", "clients.per_round=2", "local.unit=steps", "local.epochs=2", "rounds=4",
     "algorithm.eta=2", "trainer.workers=1", "track.mode=disabled", "checkpoint.keep=1",

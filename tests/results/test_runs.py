@@ -1,6 +1,7 @@
 """`fedgm list`, `show`, `compare`, `load_model`, on stored runs."""
 
 import json
+import os
 import re
 import shutil
 from dataclasses import replace
@@ -15,6 +16,7 @@ from fedgm.errors import FedGMError
 from fedgm.results import choose, labels
 from fedgm.results.find import below, find
 from fedgm.study import compare
+from tests.e2e.odd_process import drop_rights, restore_rights
 
 TINY = [
     "profile=tiny", "rounds=2", "track.mode=disabled", "trainer.workers=1", "data.train_samples=200",
@@ -205,6 +207,20 @@ def test_the_trained_module_comes_back(trained, tmp_path):
     (tmp_path / "config.yaml").write_text((trained.folder / "config.yaml").read_text())
     with pytest.raises(FedGMError, match=r"no model\.safetensors"):
         fedgm.load_model(tmp_path)
+
+
+def test_a_model_whose_files_may_not_be_read_is_refused(trained, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(trained.folder, folder)
+    (folder / "config.yaml").chmod(0)
+    rights = drop_rights()
+    try:
+        if os.access(folder / "config.yaml", os.R_OK, effective_ids=True):
+            pytest.skip("this user may read everything")
+        with pytest.raises(FedGMError, match=r"config\.yaml: Permission denied\. Give read permission"):
+            fedgm.load_model(folder)
+    finally:
+        restore_rights(rights)
 
 
 def test_load_runs_has_the_configuration_as_columns(home):

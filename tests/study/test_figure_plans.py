@@ -93,7 +93,7 @@ def test_a_figure_is_drawn_and_judged_from_an_archive(judged, drawn):
     assert (c2["verdict"], margin["verdict"]) == ("undecided", "undecided")
     lines = {line["key"]: line for line in verdict["lines"]}
     assert lines["fedgm"]["seed 0"] is None
-    assert lines["fedgm"]["values"] == "eta 5, beta 0.7, nu 0.9 (winner of tiny_fedgm on seed 0)"
+    assert lines["fedgm"]["values"] == "eta 10, beta 0.95, nu 0.9 (winner of tiny_fedgm on seed 0)"
     assert lines["fedgm"]["last10"]["test/acc"]["mean"] == pytest.approx(0.602)
     assert (verdict["seeds"], verdict["judged on"]) == ([1, 2, 3], [1, 2, 3])
 
@@ -144,12 +144,12 @@ def test_seed_0_chose_the_winners_and_judges_nothing(archived, tmp_path):
 
 
 def test_the_grid_behind_a_winner_is_found_point_by_point(archived):
-    """FedAvg's grid has 10 points; Figure 1ab's line at tiny's winner, eta 2, is the fourth of them."""
+    """FedAvg's grid has 10 points; Figure 1ab's line at tiny's winner, eta 3, is the sixth of them."""
     chosen = record(planned("fedgm").choosing("fedavg"), [0.62] * 20, algorithm="fedavg")
     stored = {chosen.key: chosen}
     runs = grid_runs("fedavg_grid", WORDS, lambda job: stored.get(job.key), "outputs", stored.values())
-    assert [run is not None for run in runs] == [*[False] * 3, True, *[False] * 6]
-    assert runs[3].score("test/acc") == pytest.approx(0.62)
+    assert [run is not None for run in runs] == [*[False] * 5, True, *[False] * 4]
+    assert runs[5].score("test/acc") == pytest.approx(0.62)
     others = archive.read(archived)  # none of seed 0
     assert grid_runs("fedgm_grid", WORDS, lambda job: None, "outputs", others) == [None] * 90
 
@@ -181,7 +181,7 @@ def test_the_report_says_what_was_run_and_what_was_not(archived, tmp_path):
     )
     assert "| line | train/acc | test/acc | test/acc, last round | rounds to 50 % | runs |" in page
     assert "| FedGM | 62.20 ± 0.10 % | 60.20 ± 0.10 % | 60.20 ± 0.10 % | 5 | 3 finished |" in page
-    assert "eta 5, beta 0.7, nu 0.9 (winner of tiny_fedgm on seed 0)" in page
+    assert "eta 10, beta 0.95, nu 0.9 (winner of tiny_fedgm on seed 0)" in page
     assert "- Figure 1ab: FedAvg, seed 3: missing" in page
 
 
@@ -279,7 +279,7 @@ def test_runs_that_two_figures_share_are_computed_once():
     """FedAvg at eta 1 is in Figures 5 and 6 and in the grid; ideal FedGM in 1ab, 1cd and 9."""
 
     def planned(name, seeds):
-        return figure_runs.make(name, seeds, [*WORDS, "winners=null"], "outputs")
+        return figure_runs.make(name, seeds, [*WORDS, "winners=null", "profile.alpha=0.5"], "outputs")
 
     grid, fedavg, fedgm = (planned(name, [1]).jobs for name in ("fedgm", "fedavg_eta", "fedgm_eta"))
     assert fedavg["eta_1", 1].key == fedgm["fedavg", 1].key == grid["fedavg", 1].key

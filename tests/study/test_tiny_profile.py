@@ -1,4 +1,4 @@
-"""profile=tiny is made to show the point: momentum leads, and FedAvg fails at a large eta."""
+"""profile=tiny is made to show the point: FedAvg < FedAvgM < FedGM, and FedAvg fails at a large eta."""
 
 import pytest
 
@@ -24,21 +24,24 @@ def test_only_tiny_is_another_problem():
     made = [
         config.compose(["data=synthetic", word]).data.source for word in ("profile=small", "profile=tiny")
     ]
-    assert [(one.noise, one.distractor, one.jitter) for one in made] == [(0.8, 1.0, 0.5), (0.3, 0.0, 0.15)]
+    values = [(one.noise, one.distractor, one.jitter, one.tint) for one in made]
+    assert values == [(0.8, 1.0, 0.5, 0.25), (0.3, 0.0, 0.4, 0.8)]
     assert identity(config.compose(["data=synthetic"])).startswith(SMALL)
 
 
 @pytest.mark.slow
 def test_fedgm_learns_and_fedavg_at_a_large_eta_does_not(tmp_path):
     assert score(tmp_path=tmp_path) > 40
-    assert score("algorithm=fedavg", "algorithm.eta=5", tmp_path=tmp_path) < 25
+    assert score("algorithm=fedavg", "algorithm.eta=20", tmp_path=tmp_path) < 25
 
 
 @pytest.mark.slow
-def test_nine_runs_show_that_momentum_leads_beyond_the_noise_of_seeds(tmp_path):
+def test_nine_runs_show_the_order(tmp_path):
+    """That FedGM's lead over FedAvgM is beyond the noise holds on one kind of CPU; its sign on others too."""
     result = fedgm.versus(overrides=["profile=tiny", *ONE], output_dir=tmp_path, console=Screen(quiet=True))
     assert result["sentence"].startswith("FedGM is ")
     runs = fedgm.load_runs(tmp_path)
-    last = runs[runs["round"] > 20].groupby(["algorithm", "seed"])["test/acc"].mean()
+    last = runs[runs["round"] > 70].groupby(["algorithm", "seed"])["test/acc"].mean()
     assert paired(list(last["fedavgm"]), list(last["fedavg"])).low > 0
     assert paired(list(last["fedgm"]), list(last["fedavg"])).low > 0
+    assert last["fedgm"].mean() > last["fedavgm"].mean() + 0.02
