@@ -82,9 +82,9 @@ def versus(
 
 
 def suggest(
-    overrides: Sequence[str] = (), probe_rounds: int = 25, console: "Screen | None" = None
+    overrides: Sequence[str] = (), test_rounds: int = 48, console: "Screen | None" = None
 ) -> "Advice":
-    """Do what ``fedgm suggest`` does: probe, choose (eta, beta, nu), and say why.
+    """Do what ``fedgm suggest`` does: test FedAvg, choose (eta, beta, nu), and say why.
 
     >>> advice = suggest(["profile=tiny"])  # doctest: +SKIP
     >>> advice.suggestion.momentum.eta  # doctest: +SKIP
@@ -93,14 +93,13 @@ def suggest(
     from fedgm.study.suggest import advise
 
     screen = console or Screen()
-    advice = advise(overrides, probe_rounds, screen)
+    advice = advise(overrides, test_rounds, screen)
     first, *reasons = advice.lines()
     screen.say(first, style="bold")
     for line in reasons:
         screen.say(line)
     for typed in (advice.command, advice.staged):
-        if typed:
-            screen.say(f"  {typed}")
+        screen.say(f"  {typed}")
     return advice
 
 

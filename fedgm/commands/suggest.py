@@ -1,22 +1,22 @@
-"""Suggest eta, beta and nu from a short FedAvg run: no grid."""
+"""Suggest eta, beta and nu from a short range test of FedAvg: no grid."""
 
 import click
 
 
 @click.command()
 @click.argument("overrides", nargs=-1, metavar="[+experiment=NAME] [KEY=VALUE]...")
-@click.option("--rounds", default=25, show_default=True, help="Rounds of the probe.")
+@click.option("--rounds", default=48, show_default=True, help="Rounds of the test, at most.")
 def command(overrides: tuple[str, ...], rounds: int) -> None:
-    """Measure how much of the mean update is noise, and choose the server's values by a model.
+    """Raise FedAvg's eta until its training loss rises, and derive the values of FedGM from there.
 
     \b
     fedgm suggest                                  # for what `python run.py` would run
-    fedgm suggest profile=tiny --rounds 10
+    fedgm suggest profile=tiny --rounds 80
     fedgm suggest participation=autonomous data.alpha=0.1
 
-    The probe is a run like any other: the same command again continues it, or reads it. docs/suggest.md says
+    The test is a run like any other: the same command again continues it, or reads it. docs/suggest.md says
     how good the suggestions were, and where they failed.
     """
     from fedgm.api import suggest
 
-    suggest(overrides, probe_rounds=rounds)
+    suggest(overrides, test_rounds=rounds)

@@ -1,7 +1,7 @@
 """The FedGM callback: fetches x and D, calls the server's engine, writes back."""
 
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from fedgm.client.weights import require_trainable
 from fedgm.errors import ConfigError, require, require_fits
@@ -10,6 +10,7 @@ from fedgm.lightning import pl
 from fedgm.schedule import Constant, Plan, Schedule
 from fedgm.server import GeneralMomentum, Momentum, ServerRule
 from fedgm.server.engine import Engine, RoundFacts
+from fedgm.server.plan import Decided
 
 
 class FedGM(FederatedCallback):
@@ -93,6 +94,21 @@ class FedGM(FederatedCallback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue with the momentum of the checkpoint."""
         self.engine.load_state_dict(state_dict)
+
+
+class StopWhenDecided(pl.Callback):
+    """Ends a run once its plan has decided all that it decides: what ``fedgm suggest`` wants of it."""
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """A run that was killed after its last round has nothing left to do."""
+        self.on_train_epoch_end(trainer, pl_module)
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """One more round, which FedGM has shown to the plan before."""
+        for callback in cast(Any, trainer).callbacks:
+            plan = callback.engine.plan if isinstance(callback, FedGM) else None
+            if isinstance(plan, Decided) and plan.is_over:
+                trainer.should_stop = True
 
 
 def _rule(rule: ServerRule | Engine | None, rates: dict[str, float | None]) -> ServerRule | Engine:

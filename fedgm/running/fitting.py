@@ -18,13 +18,13 @@ from fedgm.federated.fitting import (
     steps_plainly,
 )
 from fedgm.participation import Participation
-from fedgm.running.modelled import require_modelled
+from fedgm.running.modelled import require_ideal
 from fedgm.server import GeneralMomentum, ServerRule
 from fedgm.server.engine import Engine
 from fedgm.server.plan import Decided
 from fedgm.server.rule import Averages, SeesNorms
 from fedgm.server.sketched import FetchSGD
-from fedgm.theory.auto import Measuring
+from fedgm.theory.auto import Searching
 from fedgm.upload import UploadRule
 from fedgm.upload.message import Plain as WholeDelta
 from fedgm.upload.message import Sketch
@@ -57,8 +57,8 @@ def require_fitting(
     _require_unbiased(config, rule, sending)
     require_guarantee(privacy, client, upload, scheme, config.clients.weights)
     _require_private(config, engine, sending, privacy)
-    if isinstance(engine.plan, Measuring):
-        require_modelled(config, inside_a_run=True)
+    if isinstance(engine.plan, Searching):
+        require_ideal(config)
 
 
 def _require_point(config: RunConfig, rule: ServerRule) -> None:
@@ -116,12 +116,10 @@ def _require_private(
     )
     reason = "sending= chooses by the norms of updates without noise"
     require_fits(sending is None, "privacy", name, reason, f"sending=all, or {hint}")
-    watch = config.schedule.get("watch")  # plateau watches losses; auto measures norms
+    watch = config.schedule.get("watch")  # of plateau; auto has no such key
     decides = isinstance(engine.plan, Decided) and watch != "test/loss"
-    seen, way = ("losses on the clients' data", "schedule.watch=test/loss") if watch else (
-        "norms of the clients' updates", "schedule=constant"
-    )  # fmt: skip
-    reason = f"schedule={config.schedule['name']} decides by {seen}, without noise"
+    way = "schedule.watch=test/loss" if watch else "schedule=constant"
+    reason = f"schedule={config.schedule['name']} decides by losses on the clients' data, without noise"
     require_fits(not decides, "privacy", name, reason, f"{way}, or {hint}")
     reason = "epsilon is counted for exactly m updates in every round"
     ok = config.clients.nonfinite == "stop"

@@ -56,6 +56,11 @@ class Decided(Plan, ABC):
     The last of them is taken to last until the end, which is what happens unless a round changes it.
     """
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to decide."""
+        return False
+
     @abstractmethod
     def observe(self, row: Mapping[str, float | int | None]) -> None:
         """After a round: end the stage, or let it go on."""

@@ -1,200 +1,134 @@
-"""Which (eta, beta, nu), from how much of D is noise: a search in :mod:`fedgm.theory.quadratic`."""
+"""Which (eta, beta, nu), from one measured number: the eta at which FedAvg stops gaining.
+
+A range test raises FedAvg's eta step by step. Its training loss falls until eta c of the steepest direction
+is too large, where c is the share of the way that a cohort goes there in one round. The eta with the lowest
+loss is the edge, and c = ``EDGE_AT_ONE`` / edge.
+
+Eq. 2 moves in flat directions at eta, whatever beta and nu are. In the steepest one noise makes x fluctuate
+with the variance V (:mod:`fedgm.theory.noise`), and c x, the signal in D, with c^2 V. So the values are those
+with the largest eta at which that is at most ``STEADY``, among (beta, nu) whose lag is short beside the run.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 from math import inf, isfinite
-from statistics import mean, stdev
-
-import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
+from typing import NamedTuple
 
 from fedgm.errors import RefusedError
-from fedgm.schedule.plan import Multistage, stage_ends
-from fedgm.server import GeneralMomentum, Momentum
-from fedgm.theory.quadratic import FEDAVG, Problem, Stretch, calibrated, excess, losses, noise_share
-from fedgm.theory.stability import IDEAL, Reading
+from fedgm.server import Momentum
+from fedgm.theory.noise import lag, stationary_variance
+from fedgm.theory.stability import IDEAL, Reading, response
 
-ETAS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 10.0)
-BETAS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.97)
+# Chosen on seed 0 of three problems whose grids were stored (docs/suggest.md).
+EDGE_AT_ONE = 1.4  # the edge where the steepest direction has c = 1
+STEADY = 0.75  # c^2 V of the steepest direction at the best point of the stored grids, (5, 0.95, 0.9)
+RISE = 0.1  # relative: a loss this much above the lowest is past the edge
+LONGEST = 1 / 3.5  # lag, as a share of the rounds
+
+BETAS = (0.5, 0.7, 0.8, 0.9, 0.95)  # beyond 0.95 a larger eta has gained nothing
 NUS = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0)
+FEDAVG = (0.0, 0.0)
 PAIRS = (FEDAVG, *product(BETAS, NUS))
-TILTS = ((0.7, 0.4), (0.6, 0.8), (0.8, 0.3))  # the first is the model; the others say what rests on it
-PLATEAU = 0.02  # relative: losses this close are not told apart, and the smallest eta is taken
-DROPS = (1.0, 0.5, 0.25)  # of eta, as in the paper's Figure 2
-FARTHEST = 8  # FedAvg is followed for so many times the rounds
-NOISIEST = 1e3  # an s at which the model's share of noise is at its limit
-PROBE_ETA = 1.0  # FedAvg's in a probe, which has ideal clients
-SETTLED = 5  # the first rounds of a probe are left out
-COLUMNS = ("update/norm", "client/drift", "cohort/clients")  # what is read of a probe: |D|, drift, m
+NEAR = 0.9  # etas this close are not told apart: the shorter lag is taken
+DIGITS = 2  # of eta
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What a probe has measured: the share of noise in D, with its deviation over rounds."""
+class Step(NamedTuple):
+    """Rounds of FedAvg at one eta, and the training loss at their end."""
 
-    share: float
-    error: float  # standard error of the share
-    rounds: range
-
-    @property
-    def low(self) -> float:
-        """Two standard errors below."""
-        return max(self.share - 2 * self.error, 0.01)
-
-    @property
-    def high(self) -> float:
-        """Two standard errors above."""
-        return min(self.share + 2 * self.error, 0.99)
+    eta: float
+    loss: float
 
 
-@dataclass(frozen=True)
-class Suggestion:
-    """Values, the plan in stages, and what they are expected to gain over the best FedAvg."""
+class Suggestion(NamedTuple):
+    """Values, and the etas of FedAvg that they are compared with."""
 
-    measured: Measured
+    edge: float
     momentum: Momentum
-    fedavg: float  # the eta at which FedAvg gets there first: that of the middle speedup
-    etas: tuple[float, ...]  # stages after Eq. 3, from ``staged``; empty where constant values are as good
-    staged: Momentum
-    speedup: tuple[float, float, float]  # low, middle, high: how many times the rounds FedAvg needs, or inf
+    fedavg: float  # the largest eta of FedAvg whose steepest direction is as steady
+
+    def gain(self, rounds: int) -> tuple[float, float]:
+        """How far it goes in flat directions, in units of FedAvg at its edge, and of one that is as steady.
+
+        FedAvg with ideal clients is as steady at 6/7 where its edge is ``EDGE_AT_ONE``.
+        """
+        as_steady = self.momentum.eta / self.fedavg * (1 - lag(self.momentum) / rounds)
+        return as_steady * 6 / 7 / EDGE_AT_ONE, as_steady
 
 
-def measure(rows: Iterable[Mapping[str, float | int | None]], clients: int) -> Measured:
-    """The share of noise in D, from the rows of a probe.
+def steps_of(rows: Iterable[Mapping[str, float | int | None]]) -> list[Step]:
+    """The last training loss at each eta; one that is no number counts as infinite.
 
-    Rounds without a drift, or with one client, say nothing.
-
-    >>> row = {"update/norm": 2.0, "client/drift": 4.0, "cohort/clients": 5}
-    >>> measure([{"round": t, **row} for t in (4, 5, 6)], clients=100)
-    Measured(share=0.95, error=0.0, rounds=range(5, 7))
+    >>> rows = [{"server/eta": 1.0, "train/loss": 2.0}, {"server/eta": 1.0, "train/loss": 1.5}]
+    >>> steps_of([*rows, {"server/eta": 1.4, "train/loss": None}, {"server/eta": 1.4, "train/loss": 1.2}])
+    [Step(eta=1.0, loss=1.5), Step(eta=1.4, loss=1.2)]
     """
-    settled = [row for row in rows if (row.get("round") or 0) >= SETTLED]
-    known = [[value for column in COLUMNS if (value := row.get(column)) is not None] for row in settled]
-    seen = [v for v in known if len(v) == len(COLUMNS) and all(map(isfinite, v)) and v[2] >= 2]
-    if len(seen) < 2 or not any(norm for norm, _, _ in seen):
+    losses: dict[float, float] = {}
+    for row in rows:
+        eta, loss = row.get("server/eta"), row.get("train/loss")
+        if eta is not None and loss is not None:
+            losses[eta] = loss if isfinite(loss) else inf
+    return [Step(eta, loss) for eta, loss in losses.items()]
+
+
+def is_past(steps: Sequence[Step]) -> bool:
+    """Whether the last step has lost: its loss is a tenth above the lowest.
+
+    >>> is_past([Step(1.0, 2.0), Step(1.4, 1.5)]), is_past([Step(1.0, 2.0), Step(1.4, 2.21)])
+    (False, True)
+    """
+    return bool(steps) and steps[-1].loss > (1 + RISE) * min(step.loss for step in steps)
+
+
+def edge_of(steps: Sequence[Step]) -> float:
+    """The eta with the lowest loss of a test that has gone past it.
+
+    >>> edge_of([Step(1.0, 1.5), Step(1.4, 1.2), Step(2.0, 1.3), Step(2.8, 1.9)])
+    1.4
+    """
+    if not is_past(steps):
+        last = f" up to eta {steps[-1].eta:.2g}" if steps else ""
         raise RefusedError(
-            f"from round {SETTLED} on, {len(seen)} rounds of the probe have a drift of two or more clients; "
-            "the noise of D needs two such rounds that moved the model. Try a longer probe "
-            "(--rounds 50, schedule.probe=50)"
+            f"FedAvg goes on gaining{last}: its edge was not reached. Try a longer test (--rounds 80)"
         )
-    norms, drifts, cohort = zip(*seen, strict=True)
-    share, error = share_of_noise(norms, drifts, [int(m) for m in cohort], clients)
-    return Measured(share, error, range(SETTLED, int(settled[-1]["round"] or 0) + 1))
-
-
-def share_of_noise(
-    norms: Sequence[float], drifts: Sequence[float], cohort: Sequence[int], clients: int
-) -> tuple[float, float]:
-    """The noise of D over its square, from its norm, client/drift, m by round and n; with its standard error.
-
-    drift^2 is the mean square of D_i - D over the m clients of a round. They are drawn without replacement,
-    so the noise of their mean has the mean square (1 - m/n) drift^2 / (m - 1).
-
-    >>> share_of_noise([2.0, 2.0], [4.0, 4.0], [5, 5], clients=100)
-    (0.95, 0.0)
-    """
-    noise = [(1 - m / clients) * drift**2 / (m - 1) for drift, m in zip(drifts, cohort, strict=True)]
-    squares = [norm**2 for norm in norms]
-    share = mean(noise) / mean(squares)
-    residuals = [(a - share * b) / mean(squares) for a, b in zip(noise, squares, strict=True)]
-    return share, stdev(residuals) / len(residuals) ** 0.5
-
-
-def suggest(measured: Measured, rounds: int, last: int, reading: Reading = IDEAL) -> Suggestion:
-    """The best constant values and the best plan of Eq. 3 for ``rounds``, judged over the ``last`` ones."""
-    problem = fitted(measured, reading)
-    momentum = best_constant(problem, rounds, last)
-    etas, staged = _best_stages(problem, momentum, rounds, last)
-    fedavg, speedup = _speedup(measured, momentum, rounds, last, reading)
-    return Suggestion(measured, momentum, fedavg, etas, staged, speedup)
-
-
-def fitted(measured: Measured, reading: Reading, tilts: tuple[float, float] = TILTS[0]) -> Problem:
-    """The model at the share of noise that ideal clients have, with the clients of ``reading``."""
-    most = noise_share(Problem(NOISIEST, *tilts), PROBE_ETA, measured.rounds)
-    if measured.share > most:
+    lowest = min(steps, key=lambda step: step.loss)
+    if lowest is steps[0]:
         raise RefusedError(
-            f"{100 * measured.share:.0f} % of D is noise in rounds {measured.rounds[0]} to "
-            f"{measured.rounds[-1]}, and the model has {100 * most:.0f} % at most: FedAvg hardly moves. That "
-            "says nothing about a larger eta. Try more clients a round, more local work, a longer probe "
-            "(--rounds 50, schedule.probe=50), or a grid (fedgm sweep)"
+            f"FedAvg loses above eta {lowest.eta:.2g}, where the test begins. Try a smaller local.lr, or "
+            "fewer local.epochs: a round goes too far already"
         )
-    problem = calibrated(Problem(1.0, *tilts), measured.share, PROBE_ETA, measured.rounds)
-    return replace(problem, reading=reading)
+    return lowest.eta
 
 
-def best_constant(problem: Problem, rounds: int, last: int, before: Sequence[Stretch] = ()) -> Momentum:
-    """One (eta, beta, nu) for ``rounds`` rounds after ``before``.
+def suggest(edge: float, rounds: int, reading: Reading = IDEAL) -> Suggestion:
+    """The largest eta that is steady in the steepest direction, with its beta and nu.
 
-    Of the points that the model cannot tell from the best, it is one with the smallest eta.
+    >>> suggest(edge=1.4, rounds=125).momentum
+    Momentum(eta=5.0, beta=0.95, nu=0.9)
+    >>> suggest(edge=1.4, rounds=30).momentum  # 0.95 would remember half of the run
+    Momentum(eta=3.1, beta=0.9, nu=0.9)
     """
-    points = [Momentum(eta, *pair) for pair in PAIRS for eta in ETAS]
-    reached = np.log(excess(problem, [[*before, Stretch(rounds, m)] for m in points], last))
-    near = [m for m, loss in zip(points, reached, strict=True) if loss <= reached.min() + PLATEAU]
-    order = dict(zip(points, reached, strict=True))
-    return min(near, key=lambda m: (m.eta, order[m]))
+    steady = {pair: largest_steady(edge, pair, reading) for pair in PAIRS}
+    short = [pair for pair in PAIRS if lag(Momentum(1.0, *pair)) <= LONGEST * rounds]
+    most = max(steady[pair] for pair in short)
+    near = [Momentum(steady[pair], *pair) for pair in short if steady[pair] >= NEAR * most]
+    return Suggestion(edge, min(near, key=lag), steady[FEDAVG])
 
 
-def _best_stages(
-    problem: Problem, constant: Momentum, rounds: int, last: int
-) -> tuple[tuple[float, ...], Momentum]:
-    """Three stages after Eq. 3 that beat the constant values; nothing where none does."""
-    points = [
-        Momentum(eta, *pair)
-        for pair in PAIRS
-        for eta in ETAS
-        if eta <= 2 * constant.eta and _fits(rounds, eta)
-    ]
-    plans = [_staged(m, rounds) for m in points]
-    if not plans:
-        return (), constant
-    reached = np.log(excess(problem, [*plans, [Stretch(rounds, constant)]], last))
-    first = points[int(reached[:-1].argmin())]
-    if reached[:-1].min() > reached[-1] - PLATEAU:
-        return (), constant
-    return tuple(first.eta * drop for drop in DROPS), first
+def largest_steady(edge: float, pair: tuple[float, float], reading: Reading = IDEAL) -> float:
+    """The eta up to which c^2 V of the steepest direction stays below ``STEADY``, to two digits.
 
+    FedAvg's V is eta / (c (2 - eta c)), so its c^2 V is 3/4 at eta c = 6/7:
 
-def _fits(rounds: int, eta: float) -> bool:
-    ends = stage_ends(rounds, [eta * drop for drop in DROPS])
-    return all(b > a for a, b in zip([0, *ends], ends, strict=False))
-
-
-def _staged(first: Momentum, rounds: int) -> list[Stretch]:
-    """The paper's plan (Eq. 3) from this first stage."""
-    rule = GeneralMomentum(**first._asdict())
-    stages = Multistage([first.eta * drop for drop in DROPS]).plan(rounds, rule).stages
-    return [Stretch(stage.rounds, Momentum(**stage.hyper)) for stage in stages]
-
-
-def _speedup(
-    measured: Measured, momentum: Momentum, rounds: int, last: int, reading: Reading
-) -> tuple[float, tuple[float, float, float]]:
-    """FedAvg's eta, and how many times the rounds it needs over what was measured and what was assumed."""
-    found: list[tuple[float, float]] = []
-    for tilts in TILTS:
-        for share in (measured.share, measured.low, measured.high):
-            problem = calibrated(Problem(1.0, *tilts), share, PROBE_ETA, measured.rounds)
-            found.append(needed(replace(problem, reading=reading), momentum, rounds, last))
-    times = [each for each, _ in found]
-    return found[0][1], (min(times), times[0], max(times))
-
-
-def needed(problem: Problem, momentum: Momentum, rounds: int, last: int) -> tuple[float, float]:
-    """How many times the rounds a FedAvg needs to be as good, judged over as many rounds; and its eta.
-
-    Where none is within ``FARTHEST`` times the rounds: inf, and the eta that comes closest. The best FedAvg
-    needs its own rounds:
-
-    >>> needed(Problem(s=0.2), Momentum(0.75, *FEDAVG), rounds=40, last=10)
-    (1.0, 0.75)
+    >>> largest_steady(edge=1.4, pair=FEDAVG), largest_steady(edge=2.8, pair=FEDAVG)
+    (0.86, 1.7)
     """
-    goal = excess(problem, [[Stretch(rounds, momentum)]], last)[0]
-    etas = [eta for eta in ETAS if eta < 2]
-    curves = losses(problem, [[Stretch(FARTHEST * rounds, Momentum(eta, *FEDAVG))] for eta in etas])
-    means = sliding_window_view(curves, last, axis=0).mean(axis=-1)  # the first ends at round last - 1
-    reached = means.min(axis=1) <= goal * (1 + 1e-9)
-    first = int(reached.argmax()) if reached.any() else -1
-    eta = etas[int(means[first].argmin())]
-    return ((first + last - 1) / rounds if reached.any() else inf), eta
+    c = EDGE_AT_ONE / edge
+    kept = (1 - min(c, 1.0)) ** (1 / reading.reference)  # of the distance, by an epoch
+    a = response(reading, kept) * max(c, 1.0)  # a round that goes further than all the way is longer in all
+    low, high = 0.0, 100.0
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        steady = c**2 * stationary_variance(a, Momentum(middle, *pair)) <= STEADY
+        low, high = (middle, high) if steady else (low, middle)
+    return float(f"{(low + high) / 2:.{DIGITS}g}")

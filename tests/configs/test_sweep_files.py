@@ -23,7 +23,7 @@ SIZES = {
     "autonomous_fedavg_between": 3, "autonomous_fedavg_grid": 12, "vgg_grid": 30,
     "heterogeneity_grid": 60, "multistage": 9, "literal_fedgm_grid": 36, "literal_fedavg_grid": 5,
     "full_fedavg": 3, "full_fedavgm": 3, "full_fedgm": 3,
-    "tiny_fedavg": 8, "tiny_fedavgm": 8, "tiny_fedgm": 8, "schedules": 3, "stages": 1,
+    "tiny_fedavg": 8, "tiny_fedavgm": 8, "tiny_fedgm": 8, "schedules": 3, "stages": 1, "twelve": 12,
 }  # fmt: skip
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 

@@ -137,3 +137,16 @@ def test_killed_between_the_last_round_and_the_summary(tmp_path, never_stopped, 
     assert (folder / "metrics.jsonl").read_bytes() == recorded
     assert read_summary(tmp_path) == before  # with x_0's evaluation, which only the checkpoint knew
     assert not (folder / "checkpoints").exists()
+
+
+@pytest.mark.slow
+def test_a_search_for_values_that_is_paused_ends_as_if_never_stopped(commands, tmp_path):
+    words = (*TINY, "algorithm=fedgm", "schedule=auto", "local.lr=0.3", "rounds=80")
+    assert commands.run(tmp_path / "whole", *words).code == 0
+    for pause in (3, 9, 40):
+        assert commands.run(tmp_path / "parts", *words, f"stop_after={pause}").code == 0
+    assert commands.run(tmp_path / "parts", *words, "trainer.workers=2").code == 0
+    assert result(tmp_path / "parts") == result(tmp_path / "whole")
+    stages = read_summary(tmp_path / "whole")["stages"]
+    assert len({stage["eta"] for stage in stages if stage["nu"] == 0}) > 2  # eta rose
+    assert stages[-1]["nu"] > 0  # and FedGM's values came
