@@ -4,10 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PARITY ?= .venv-parity
 DEPLOY ?= .venv-deploy
+EXTRAS ?= .venv-extras
 FLOWER ?= .venv-flower
 PFL ?= .venv-pfl
 DOCS ?= .venv-docs
 WORKERS ?= 2
+NEED_EXTRAS := tests/paper/test_central_privacy.py tests/e2e/test_logger_packages.py tests/docs/test_examples.py \
+	tests/configs/test_every_yaml.py::test_every_option_runs_and_writes_the_documented_rows
 COARSE := PYTHONPATH=tests/clocks FEDGM_CLOCK_STEP=0.02  # clocks of the machines that step by 20 ms
 
 .PHONY: run install test test-all lint docs bench bench-peers clean
@@ -21,11 +24,12 @@ test: $(VENV)/.installed-dev lint
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not parity and not deploy" -q --durations=25
 
 # The dashboard's tests drive a real browser: without one they would be skipped, so its absence is an error.
-test-all: $(VENV)/.installed-dev $(PARITY)/.installed $(DEPLOY)/.installed lint
+test-all: $(VENV)/.installed-dev $(EXTRAS)/.installed $(PARITY)/.installed $(DEPLOY)/.installed lint
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
 		{ echo "make test-all needs Chromium (Debian: apt-get install chromium)"; exit 1; }
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not parity and not deploy" -q
 	$(COARSE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not parity and not deploy" -q
+	$(EXTRAS)/bin/python -m pytest -q $(NEED_EXTRAS)
 	$(PARITY)/bin/python -m pytest -m parity -q tests/parity
 	$(DEPLOY)/bin/python -m pytest -m deploy -q tests/flower
 
@@ -73,6 +77,13 @@ $(PARITY)/.installed: pyproject.toml constraints-parity.txt
 	$(PARITY)/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
 	@touch $@
 
+# Loggers and the accountant of privacy=central, which most people do not install.
+$(EXTRAS)/.installed: pyproject.toml constraints-privacy.txt
+	$(PYTHON) -m venv $(EXTRAS)
+	$(EXTRAS)/bin/python -m pip install -q --disable-pip-version-check -c constraints-privacy.txt \
+		-e ".[privacy,tensorboard,mlflow,comet]" pytest pytest-xdist hypothesis
+	@touch $@
+
 # What fedgm deploy needs; three of its pins differ from constraints.txt.
 $(DEPLOY)/.installed: pyproject.toml constraints-deploy.txt
 	$(PYTHON) -m venv $(DEPLOY)
@@ -95,4 +106,4 @@ $(PFL)/.installed: constraints-pfl.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(PARITY) $(DEPLOY) $(FLOWER) $(PFL) $(DOCS) build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(EXTRAS) $(PARITY) $(DEPLOY) $(FLOWER) $(PFL) $(DOCS) build dist .pytest_cache .ruff_cache .hypothesis

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fedgm.config import TrackConfig
 from fedgm.config.identity import dotted
 from fedgm.errors import ClashError, ConfigError
+from fedgm.plain import plain
 from fedgm.results.curve import SCORE, Score
 from fedgm.results.rows import Row
 from fedgm.results.run import Run
@@ -179,4 +180,4 @@ def _tags(config: dict[str, Any]) -> list[str]:
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:80]
+    return plain((str(error).splitlines() or [type(error).__name__])[0], most=120)

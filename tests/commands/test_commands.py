@@ -83,7 +83,8 @@ def test_ctrl_c_is_an_exception_again_once_theory_has_imported(monkeypatch):
 
 @pytest.mark.slow
 def test_constants_are_measured_on_a_run(tmp_path):
-    run = fedgm.run([*TINY, "data.train_samples=300", "data.min_samples=1", f"output_dir={tmp_path}"])
+    sizes = ["data.train_samples=300", "data.min_samples=1", "local.batch_size=5"]  # some have two batches
+    run = fedgm.run([*TINY, *sizes, f"output_dir={tmp_path}"])
     result = call("theory", "--estimate", run.folder, "--clients", 3)
     assert result.exit_code == 0, result.output
     words = " ".join(result.output.split())

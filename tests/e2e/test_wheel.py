@@ -38,7 +38,8 @@ for path in sorted(config.conf_dir().rglob("*.yaml")):
     group, option = path.parent.name, path.stem
     known = f"- {group}: " in (config.conf_dir() / "config.yaml").read_text()
     if known or group == "experiment":
-        config.validate(config.compose([f"{'' if known else '+'}{group}={option}"]))
+        needed = ["participation.arrivals=a"] if option == "replay" else []
+        config.validate(config.compose([f"{'' if known else '+'}{group}={option}", *needed]))
         print(group, option)
 """
 

@@ -82,7 +82,7 @@ def plain_loop(words):
 
 
 @pytest.mark.slow  # about 15 minutes on one thread
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0])
 def test_two_thousand_steps_reach_the_loss_of_a_plain_loop(text, tmp_path, seed):
     words = [*command(text, seed), f"output_dir={tmp_path}"]
     ours = rows.read(fedgm.run(words, callbacks=[Cosine()]).folder / "metrics.jsonl")[-1]["test/loss"]
