@@ -120,7 +120,7 @@ def test_buffers_are_refused():
         (["schedule=plateau"], "losses on the clients' data.*Try schedule.watch=test/loss"),
         (
             ["schedule=auto", "rounds=50"],
-            "schedule=auto decides by norms.*Try schedule=constant, or privacy=none",
+            "schedule=auto decides by losses.*Try schedule=constant, or privacy=none",
         ),
         (["clients.nonfinite=drop"], "clients.nonfinite=stop"),
         (["privacy.clip=0"], "privacy.clip=0.1"),
