@@ -14,7 +14,7 @@ from fedgm.running.modelled import reading_of
 from fedgm.running.start import execute, require_working
 from fedgm.screen import Screen
 from fedgm.theory.auto import RATIO
-from fedgm.theory.suggestion import Step, Suggestion, edge_of, steps_of, suggest
+from fedgm.theory.suggestion import Step, Suggestion, edge_of, is_past, steps_of, suggest
 
 ROUNDS, EACH = 48, 4  # at most, and of a step
 DROPS = (1.0, 0.5, 0.25)  # of eta, as in the paper's Figure 2
@@ -71,6 +71,10 @@ def advise(overrides: Sequence[str], test_rounds: int = ROUNDS, console: Screen 
     steps = steps_of(rows.read(ended.folder / "metrics.jsonl"))
     if ended.status is Status.DIVERGED and steps:
         steps.append(Step(steps[-1].eta * RATIO, float("inf")))
+    if not is_past(steps):
+        last = f" up to eta {steps[-1].eta:.2g}" if steps else ""
+        hint = f"a longer test (--rounds {2 * test_rounds})"
+        raise RefusedError(f"FedAvg goes on gaining{last}: its edge was not reached. Try {hint}")
     found = suggest(edge_of(steps), config.rounds, reading)
     return Advice(found, tuple(steps), config.rounds, ended.folder, *commands(overrides, found))
 

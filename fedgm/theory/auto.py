@@ -48,7 +48,7 @@ class Searching(Decided):
             self.next_stage(t + left - late, rule.follow(values.eta / 2, values.eta))
 
     def _chosen(self, left: int) -> Momentum:
-        """For the rounds that are left; the algorithm's own, with a warning, where no edge was found."""
+        """For the rounds that are left; the algorithm's own, with a warning, where FedAvg only lost."""
         try:
             return suggest(edge_of(self.steps), left).momentum
         except RefusedError as error:
