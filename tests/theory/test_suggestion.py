@@ -50,9 +50,7 @@ def test_the_edge_has_the_lowest_loss(losses, edge):
 
 
 def test_a_test_that_only_lost_has_no_edge():
-    with pytest.raises(
-        RefusedError, match="loses above eta 1, where the test begins. Try a smaller"
-    ):
+    with pytest.raises(RefusedError, match=r"loses above eta 1, where the test begins\. Try a smaller"):
         edge_of([Step(1.0, 2.0), Step(2.0, 2.3)])
 
 
