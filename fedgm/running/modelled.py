@@ -6,13 +6,16 @@ from fedgm.config import RunConfig
 from fedgm.errors import RefusedError
 from fedgm.theory.stability import IDEAL, Reading
 
-KNOWN = ("ideal", "autonomous", "autonomous_current", "autonomous_literal")
+KNOWN = ("ideal", "autonomous", "autonomous_literal")
 
 
 def reading_of(config: RunConfig) -> Reading:
     """How updates come about: the range test has ideal clients, so what stale ones do must be modelled."""
-    node, local = config.participation, config.local.epochs
-    reasons = [f"- {reason}" for ok, reason in _checks(node, local) if not ok]
+    node = config.participation
+    plain = {"privacy": "none", "work": "constant"}  # others ask for a schedule that the test does not have
+    parts = [(group, name, getattr(config, group)["name"]) for group, name in plain.items()]
+    checks = [(name == wanted, f"{group}={name}. Try {group}={wanted}") for group, wanted, name in parts]
+    reasons = [f"- {reason}" for ok, reason in [*checks, *_checks(node, config.local.epochs)] if not ok]
     if reasons:
         raise RefusedError("\n".join(["`fedgm suggest` has no model of this configuration:", *reasons]))
     if node["name"] == "ideal":
@@ -37,11 +40,13 @@ def _checks(node: dict[str, Any], local: int) -> list[tuple[bool, str]]:
     """Whether it is modelled, and what to say where it is not."""
     if node["name"] not in KNOWN:
         return [(False, f"participation={node['name']}. Try participation=ideal")]
+    pulls = "stale clients pull x back there, so a larger eta is hardly faster"
     how, work, reference = node["normalize"], node["epochs"], node.get("reference", local)
     works = isinstance(work, int) or 0 not in work
     idle = "clients that sit out leave cohorts of other sizes than the test's"
     key, scaled = "participation.reference", f"the test shows what local.epochs={local} does"
     return [
+        (node.get("anchor", "start") == "start", f"participation.anchor=current: {pulls}. Try fedgm sweep"),
         (how in ("none", "reference"), f"participation.normalize={how}. Try participation.normalize=none"),
         (works, f"participation.epochs={work}: {idle}. Try participation.epochs=[1,6]"),
         (reference == local, f"{key}={reference}: {scaled}. Try {key}={local}"),

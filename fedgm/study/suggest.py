@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from warnings import catch_warnings, filterwarnings
 
@@ -16,9 +17,9 @@ from fedgm.screen import Screen
 from fedgm.theory.auto import RATIO
 from fedgm.theory.suggestion import Step, Suggestion, edge_of, is_past, steps_of, suggest
 
-ROUNDS, EACH = 48, 4  # at most, and of a step
+ROUNDS, EACH, START = 48, 4, 0.35  # at most, of a step; the first eta
 DROPS = (1.0, 0.5, 0.25)  # of eta, as in the paper's Figure 2
-SET = ("algorithm", "schedule", "winners", "name", "stop_after")  # by the test
+SET = ("algorithm", "schedule", "winners", "name", "stop_after", "callbacks")  # by the test
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class Advice:
             f"FedAvg's training loss was lowest at eta {edge:.2g} (tried: {first:.2g} to {last:.2g}, "
             f"{len(self.steps)} steps of {EACH} rounds).",
             "Of the values that stay as steady in the steepest direction as the best of our grids did, these "
-            f"have the largest eta. The edge is known to a factor of {RATIO:.1f}: where the run is unsteady, "
-            f"try eta {eta / RATIO:.2g}.",
+            f"have about the largest eta. The edge is known to a factor of {RATIO:.1f}: where the run is "
+            f"unsteady, try eta {eta / RATIO:.2g}.",
             f"Expected: as far as FedAvg in {low:.1f} to {high:.1f} times the rounds, while speed is what is "
             "missing. The second command is the paper's three stages from there.",
         ]
@@ -60,7 +61,7 @@ def advise(overrides: Sequence[str], test_rounds: int = ROUNDS, console: Screen 
     config = validate(compose(wanted))
     reading = reading_of(config)
     require_working(compose(wanted), wanted)  # what the suggested command would refuse
-    words = probing(overrides, config.participation["name"] == "ideal", test_rounds)
+    words = range_test(overrides, config.participation["name"] == "ideal", test_rounds)
     from fedgm.federated.callback import StopWhenDecided  # imports Lightning
 
     with catch_warnings():
@@ -69,24 +70,27 @@ def advise(overrides: Sequence[str], test_rounds: int = ROUNDS, console: Screen 
     if ended.status not in (Status.FINISHED, Status.DIVERGED):
         raise RefusedError(f"the range test has {ended.status}: see {ended.folder}")
     steps = steps_of(rows.read(ended.folder / "metrics.jsonl"))
-    if ended.status is Status.DIVERGED and steps:
-        steps.append(Step(steps[-1].eta * RATIO, float("inf")))
-    if not is_past(steps):
-        last = f" up to eta {steps[-1].eta:.2g}" if steps else ""
-        hint = f"a longer test (--rounds {2 * test_rounds})"
-        raise RefusedError(f"FedAvg goes on gaining{last}: its edge was not reached. Try {hint}")
-    found = suggest(edge_of(steps), config.rounds, reading)
+    if ended.status is Status.DIVERGED and not is_past(steps):
+        steps.append(Step(steps[-1].eta * RATIO if steps else START, inf))
+    if not is_past(steps) and len(steps) > 1:
+        said = f"FedAvg's training loss has not risen by a tenth up to eta {steps[-1].eta:.2g}"
+        raise RefusedError(f"{said}: its edge is not known. Try a longer test (--rounds {2 * test_rounds})")
+    try:
+        found = suggest(edge_of(steps), config.rounds, reading)
+    except RefusedError as error:
+        hint = "Try a smaller local.lr or fewer local.epochs: a round goes too far already"
+        raise RefusedError(f"{error}. {hint}") from None
     return Advice(found, tuple(steps), config.rounds, ended.folder, *commands(overrides, found))
 
 
-def probing(overrides: Sequence[str], ideal: bool, rounds: int) -> list[str]:
+def range_test(overrides: Sequence[str], ideal: bool, rounds: int) -> list[str]:
     """The words of the test: ideal clients; where those of the run are ideal, they stay."""
     replaced = ("rounds",) if ideal else ("rounds", "participation")
     kept = [word for word in overrides if _group(word) not in replaced]
     return [
         *kept, *([] if ideal else ["participation=ideal"]),
-        "algorithm=fedgm", "schedule=auto", f"schedule.each={EACH}", "winners=null", "name=range_test",
-        f"rounds={2 * rounds}", f"eval.every={EACH}",
+        "algorithm=fedgm", "schedule=auto", f"schedule.start={START}", f"schedule.each={EACH}",
+        "winners=null", "name=range_test", f"rounds={2 * rounds}", f"eval.every={EACH}",
     ]  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import ceil, isfinite
+from math import ceil
 from typing import Any
 from warnings import warn
 
@@ -25,47 +25,56 @@ class Searching(Decided):
     rule: GeneralMomentum = field(repr=False)
     auto: "Auto" = field(repr=False)
     steps: list[Step] = field(default_factory=list[Step])
+    chosen: list[int] = field(default_factory=list[int])  # the round after which the values hold, once known
 
     @property
     def is_over(self) -> bool:
-        """Whether the values are chosen: past the edge, or half of the rounds are over."""
-        return is_past(self.steps) or len(self.steps) >= self.auto.steps(self.ends[-1])
+        """Whether the values are chosen."""
+        return bool(self.chosen)
 
     def observe(self, row: Mapping[str, float | int | None]) -> None:
         """After the last round of a step: one more, or the values for the rest."""
         t, loss = int(row.get("round") or 0), row.get(WATCHED)
-        if self.is_over or t % self.auto.length or loss is None:
+        if self.is_over or t % self.auto.length:
             return
         eta = self.stages[-1].hyper["eta"]
-        self.steps.append(Step(eta, loss if isfinite(loss) else float("inf")))
-        if not self.is_over:
-            self.next_stage(t, rising(eta * RATIO))
-            return
-        values, left = self._chosen(self.ends[-1] - t), self.ends[-1] - t
-        self.next_stage(t, values._asdict())
-        if self.auto.drop and (late := int(left * self.auto.drop)):
-            rule = GeneralMomentum(**values._asdict())
-            self.next_stage(t + left - late, rule.follow(values.eta / 2, values.eta))
+        if loss is not None:
+            self.steps.append(Step(eta, loss))
+            if not is_past(self.steps) and len(self.steps) < self.auto.steps(self.ends[-1]):
+                self.next_stage(t, rising(eta * RATIO))
+                return
+        self.chosen.append(t)
+        self._take(t, loss is not None)
 
-    def _chosen(self, left: int) -> Momentum:
-        """For the rounds that are left; the algorithm's own, with a warning, where FedAvg only lost."""
+    def _take(self, t: int, measured: bool) -> None:
+        """What holds after round t; where the test says nothing, the algorithm's own, with a warning."""
+        left = self.ends[-1] - t
         try:
-            return suggest(edge_of(self.steps), left).momentum
+            if not measured:
+                raise RefusedError(f"round {t} has no {WATCHED}, and a step of its test ends there")
+            values = suggest(edge_of(self.steps), left).momentum
         except RefusedError as error:
             own = Momentum(**self.rule.hyper)
-            values = f"eta {own.eta:g}, beta {own.beta:g}, nu {own.nu:g}"
-            warn(f"schedule=auto goes on with the algorithm's own {values}: {error}", stacklevel=2)
-            return own
+            said = f"eta {own.eta:g}, beta {own.beta:g}, nu {own.nu:g}"
+            hint = "Try a smaller schedule.start" if measured else f"Try eval.every={self.auto.length}"
+            warn(f"schedule=auto goes on with the algorithm's own {said}: {error}. {hint}", stacklevel=3)
+            self.next_stage(t, own._asdict())
+            return
+        self.next_stage(t, values._asdict())
+        if late := int(left * self.auto.drop):
+            rule = GeneralMomentum(**values._asdict())
+            self.next_stage(t + left - late, rule.follow(values.eta / 2, values.eta))
 
     def state_dict(self) -> dict[str, Any]:
         """Stages so far, and the losses of the steps."""
         stages = [[s.rounds, dict(s.hyper)] for s in self.stages]
-        return {"stages": stages, "steps": [list(step) for step in self.steps]}
+        return {"stages": stages, "steps": [list(step) for step in self.steps], "chosen": [*self.chosen]}
 
     def load_state_dict(self, content: Mapping[str, Any]) -> None:
         """Continue with the stages of a checkpoint."""
         object.__setattr__(self, "stages", tuple(Stage(n, dict(hyper)) for n, hyper in content["stages"]))
         self.steps[:] = [Step(*step) for step in content["steps"]]
+        self.chosen[:] = content["chosen"]
 
 
 def rising(eta: float) -> dict[str, float]:
@@ -95,7 +104,8 @@ class Auto:
     def __post_init__(self) -> None:
         ok = 0 < self.start < 100
         require(ok, "schedule.start", self.start, "between 0 and 100", "schedule.start=0.35")
-        require(self.each >= 1, "schedule.each", self.each, "at least 1 round", "schedule.each=4")
+        for key, value in (("each", self.each), ("every", self.every)):
+            require(value >= 1, f"schedule.{key}", value, "at least 1 round", f"schedule.{key}=4")
         require(0 <= self.drop < 1, "schedule.drop", self.drop, "0 up to below 1", "schedule.drop=0.2")
 
     @property
@@ -115,6 +125,7 @@ class Auto:
         )
         require(free, "schedule", "auto", allowed, "algorithm=fedgm")
         allowed = f"at least {4 * self.length}: steps of {self.length} rounds, two of them in half of the run"
-        require(self.steps(rounds) >= 2, "rounds", rounds, allowed, f"rounds={16 * self.length}")
+        hint = f"rounds={16 * self.length}, or a smaller eval.every or schedule.each"
+        require(self.steps(rounds) >= 2, "rounds", rounds, allowed, hint)
         assert isinstance(rule, GeneralMomentum)
         return Searching((Stage(rounds, rising(self.start)),), rule, self)

@@ -11,7 +11,6 @@ with the largest eta at which that is at most ``STEADY``, among (beta, nu) whose
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from math import inf, isfinite
 from typing import NamedTuple
 
 from fedgm.errors import RefusedError
@@ -22,6 +21,7 @@ from fedgm.theory.stability import IDEAL, Reading, response
 # Chosen on seed 0 of three problems whose grids were stored (docs/suggest.md).
 EDGE_AT_ONE = 1.4  # the edge where the steepest direction has c = 1
 STEADY = 0.75  # c^2 V of the steepest direction at the best point of the stored grids, (5, 0.95, 0.9)
+FEDAVG_STEADY = 2 * STEADY / (1 + STEADY)  # eta c of FedAvg there: c^2 V = eta c / (2 - eta c)
 RISE = 0.1  # relative: a loss this much above the lowest is past the edge
 LONGEST = 1 / 3.5  # lag, as a share of the rounds
 
@@ -50,24 +50,25 @@ class Suggestion(NamedTuple):
     def gain(self, rounds: int) -> tuple[float, float]:
         """How far it goes in flat directions, in units of FedAvg at its edge, and of one that is as steady.
 
-        FedAvg with ideal clients is as steady at 6/7 where its edge is ``EDGE_AT_ONE``.
+        FedAvg with ideal clients is as steady at ``FEDAVG_STEADY`` where its edge is ``EDGE_AT_ONE``.
         """
         as_steady = self.momentum.eta / self.fedavg * (1 - lag(self.momentum) / rounds)
-        return as_steady * 6 / 7 / EDGE_AT_ONE, as_steady
+        return as_steady * FEDAVG_STEADY / EDGE_AT_ONE, as_steady
 
 
 def steps_of(rows: Iterable[Mapping[str, float | int | None]]) -> list[Step]:
-    """The last training loss at each eta; one that is no number counts as infinite.
+    """The last training loss at each eta of FedAvg; what a run did after its test is left out.
 
-    >>> rows = [{"server/eta": 1.0, "train/loss": 2.0}, {"server/eta": 1.0, "train/loss": 1.5}]
-    >>> steps_of([*rows, {"server/eta": 1.4, "train/loss": None}, {"server/eta": 1.4, "train/loss": 1.2}])
+    >>> columns = ("server/eta", "server/nu", "train/loss")
+    >>> rows = [(1.0, 0.0, 2.0), (1.0, 0.0, 1.5), (1.4, 0.0, None), (1.4, 0.0, 1.2), (5.0, 0.9, 0.7)]
+    >>> steps_of(dict(zip(columns, row)) for row in rows)
     [Step(eta=1.0, loss=1.5), Step(eta=1.4, loss=1.2)]
     """
     losses: dict[float, float] = {}
     for row in rows:
         eta, loss = row.get("server/eta"), row.get("train/loss")
-        if eta is not None and loss is not None:
-            losses[eta] = loss if isfinite(loss) else inf
+        if eta is not None and loss is not None and row.get("server/nu") == 0:
+            losses[eta] = loss
     return [Step(eta, loss) for eta, loss in losses.items()]
 
 
@@ -88,10 +89,7 @@ def edge_of(steps: Sequence[Step]) -> float:
     """
     lowest = min(steps, key=lambda step: step.loss)
     if lowest is steps[0]:
-        raise RefusedError(
-            f"FedAvg loses above eta {lowest.eta:.2g}, where the test begins. Try a smaller local.lr, or "
-            "fewer local.epochs: a round goes too far already"
-        )
+        raise RefusedError(f"FedAvg gains nothing above eta {lowest.eta:.2g}, where its test begins")
     return lowest.eta
 
 
@@ -111,7 +109,7 @@ def suggest(edge: float, rounds: int, reading: Reading = IDEAL) -> Suggestion:
 
 
 def largest_steady(edge: float, pair: tuple[float, float], reading: Reading = IDEAL) -> float:
-    """The eta up to which c^2 V of the steepest direction stays below ``STEADY``, to two digits.
+    """The eta up to which c^2 V of the steepest direction is at most ``STEADY``, to two digits.
 
     FedAvg's V is eta / (c (2 - eta c)), so its c^2 V is 3/4 at eta c = 6/7:
 
@@ -121,7 +119,7 @@ def largest_steady(edge: float, pair: tuple[float, float], reading: Reading = ID
     c = EDGE_AT_ONE / edge
     kept = (1 - min(c, 1.0)) ** (1 / reading.reference)  # of the distance, by an epoch
     a = response(reading, kept) * max(c, 1.0)  # a round that goes further than all the way is longer in all
-    low, high = 0.0, 100.0
+    low, high = 0.0, 100 * edge
     while high - low > 1e-4 * high:
         middle = (low + high) / 2
         steady = c**2 * stationary_variance(a, Momentum(middle, *pair)) <= STEADY

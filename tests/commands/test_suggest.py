@@ -13,7 +13,7 @@ from fedgm.results import rows
 from fedgm.running.modelled import reading_of
 from fedgm.running.parts import build_engine, build_parts
 from fedgm.server import Momentum
-from fedgm.study.suggest import Advice, advise, commands, probing
+from fedgm.study.suggest import Advice, advise, commands, range_test
 from fedgm.theory.suggestion import Step, Suggestion, suggest
 from tests.federated.federated_run import configured
 
@@ -77,13 +77,13 @@ def test_what_is_said_by_hand():
 
 def test_the_test_has_the_clients_of_the_run_where_they_are_ideal():
     words = ["seed=3", "participation.epochs=5", "rounds=60"]
-    kept = probing(words, ideal=True, rounds=24)
+    kept = range_test(words, ideal=True, rounds=24)
     assert kept[:2] == words[:2]
     stale = ["seed=3", "participation=autonomous", "++participation.delay=7", "participation/sampler=uniform"]
-    for rest in (kept[2:], probing(stale, ideal=False, rounds=24)[1:]):
+    for rest in (kept[2:], range_test(stale, ideal=False, rounds=24)[1:]):
         assert "rounds=48" in rest  # of which the test has half
         assert not set(rest) & {*words, *stale}
-    assert "participation=ideal" in probing(stale, ideal=False, rounds=24)
+    assert "participation=ideal" in range_test(stale, ideal=False, rounds=24)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,9 @@ def test_the_test_has_the_clients_of_the_run_where_they_are_ideal():
     [
         (["participation=event"], "Try participation=ideal"),
         (["participation=fednova"], "Try participation=ideal"),
+        (["participation=autonomous", "participation.anchor=current"], "stale clients pull x back there"),
+        (["participation=autonomous_current"], "Try participation=ideal"),
+        (["work=batch_growth"], "work=batch_growth. Try work=constant"),
         (["participation.normalize=fednova"], "Try participation.normalize=none"),
         (["algorithm=fedavgm"], "algorithm=fedavgm: the test sets algorithm itself"),
         (["schedule.etas=[1]"], "the test sets schedule itself"),
@@ -110,7 +113,8 @@ def test_what_has_no_model_is_refused_before_training(words, said, tmp_path, mon
 
 def test_a_test_without_an_edge_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(RefusedError, match=r"FedAvg goes on gaining up to eta 0\.49: .*Try a longer test"):
+    said = r"not risen by a tenth up to eta 0\.49: .*Try a longer test \(--rounds 16\)"
+    with pytest.raises(RefusedError, match=said):
         advise([*FEW, "local.lr=0.001"], test_rounds=8)
 
 

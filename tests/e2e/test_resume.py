@@ -143,9 +143,10 @@ def test_killed_between_the_last_round_and_the_summary(tmp_path, never_stopped, 
 def test_a_search_for_values_that_is_paused_ends_as_if_never_stopped(commands, tmp_path):
     words = (*TINY, "algorithm=fedgm", "schedule=auto", "local.lr=0.3", "rounds=80")
     assert commands.run(tmp_path / "whole", *words).code == 0
-    for pause in (3, 9, 40):
-        assert commands.run(tmp_path / "parts", *words, f"stop_after={pause}").code == 0
-    assert commands.run(tmp_path / "parts", *words, "trainer.workers=2").code == 0
+    for pause, workers in ((3, 1), (30, 2), (40, 1)):  # two workers decide, and one goes on
+        more = (f"stop_after={pause}", f"trainer.workers={workers}")
+        assert commands.run(tmp_path / "parts", *words, *more).code == 0
+    assert commands.run(tmp_path / "parts", *words).code == 0
     assert result(tmp_path / "parts") == result(tmp_path / "whole")
     stages = read_summary(tmp_path / "whole")["stages"]
     assert len({stage["eta"] for stage in stages if stage["nu"] == 0}) > 2  # eta rose

@@ -1,6 +1,6 @@
 """Which values follow from FedAvg's edge: against numbers worked by hand and simulations of Eq. 2."""
 
-from math import inf, nan
+from math import inf
 
 import numpy as np
 import pytest
@@ -28,10 +28,10 @@ LITERAL = READINGS[2]
 
 
 def test_the_steps_of_rows():
-    """The last loss of each eta; what is no number is the worst, what was not measured says nothing."""
-    rows = [(0.5, None), (0.5, 2.0), (0.7, 1.0), (0.7, nan), (1.0, None)]
-    found = steps_of([{"server/eta": eta, "train/loss": loss} for eta, loss in rows])
-    assert found == [Step(0.5, 2.0), Step(0.7, inf)]
+    """The last loss of each eta of FedAvg; what was not measured, and FedGM after the test, say nothing."""
+    rows = [(0.5, None, 0), (0.5, 2.0, 0), (0.7, 1.0, 0), (0.7, 1.1, 0), (1.0, None, 0), (5.0, 0.1, 0.9)]
+    columns = ("server/eta", "train/loss", "server/nu")
+    assert steps_of(dict(zip(columns, row, strict=True)) for row in rows) == [Step(0.5, 2.0), Step(0.7, 1.1)]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_the_edge_has_the_lowest_loss(losses, edge):
 
 
 def test_a_test_that_only_lost_has_no_edge():
-    with pytest.raises(RefusedError, match=r"loses above eta 1, where the test begins\. Try a smaller"):
+    with pytest.raises(RefusedError, match=r"gains nothing above eta 1, where its test begins"):
         edge_of([Step(1.0, 2.0), Step(2.0, 2.3)])
 
 
@@ -156,10 +156,20 @@ def test_a_step_ends_with_an_evaluation():
 
 
 def test_auto_says_why_it_takes_the_algorithms_own_values():
-    said = "schedule=auto goes on with .* eta 2, beta 0.9, nu 0.8: FedAvg loses above eta 0.5, where the test"
-    with pytest.warns(UserWarning, match=said):
-        plan = shown(auto(drop=0.0).plan(104, RULE), {4: 2.0, 8: 2.3})
-    assert plan.stages[-1].hyper == RULE.hyper
+    said = "schedule=auto goes on with .* eta 2, beta 0.9, nu 0.8: "
+    with pytest.warns(UserWarning, match=f"{said}FedAvg gains nothing above eta 0.5.*Try a smaller schedule"):
+        plan = shown(auto().plan(104, RULE), {4: 2.0, 8: 2.3})
+    assert (plan.ends, plan.stages[-1].hyper) == ([4, 8, 104], RULE.hyper)  # without a drop
+    with pytest.warns(UserWarning, match=f"{said}round 8 has no train/loss.*Try eval.every=4"):
+        plan = shown(auto().plan(104, RULE), {4: 2.0})
+    assert (plan.ends, plan.stages[-1].hyper) == ([4, 8, 104], RULE.hyper)
+
+
+@pytest.mark.parametrize("edge", [0.1, 1.4, 60.0, 300.0])
+def test_eta_is_in_proportion_to_every_edge(edge):
+    found = suggest(edge, 125).momentum
+    assert (found.beta, found.nu) == (0.95, 0.9)
+    assert found.eta == pytest.approx(5.02 * edge / 1.4, rel=0.05)
 
 
 def test_auto_takes_what_it_has_seen_after_half_of_the_rounds():
@@ -175,7 +185,8 @@ def test_auto_takes_what_it_has_seen_after_half_of_the_rounds():
         ({"start": 0.0}, 40, "schedule.start=0.0"),
         ({"each": 0}, 40, "schedule.each=0"),
         ({"drop": 1.0}, 40, "schedule.drop=1.0"),
-        ({}, 15, "rounds=15: expected at least 16.*Try rounds=64"),
+        ({"every": 0}, 40, "schedule.every=0"),
+        ({}, 15, "rounds=15: expected at least 16.*Try rounds=64, or a smaller eval.every"),
     ],
 )
 def test_auto_refuses(keys, rounds, said):
