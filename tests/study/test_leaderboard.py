@@ -9,13 +9,11 @@ from click.testing import CliRunner
 from fedgm import intake
 from fedgm.commands import main
 from fedgm.errors import FedGMError, RefusedError
-from fedgm.figures.standings import Bar, draw
 from fedgm.results.find import find
 from fedgm.results.interval import mean_interval
 from fedgm.study import board, board_file, board_page
 from fedgm.study.standings import Standing, standings
 from fedgm.study.winners import Ranked
-from fedgm.tasks.metric import ACCURACY
 from tests.study.stored_runs import store
 
 FILE = """
@@ -230,18 +228,6 @@ def test_a_rule_that_diverges_on_a_judging_seed_is_last_and_not_open(tmp_path):
     assert not any("Not judged yet" in line for line in words)
     assert board_page._rows(found)[-1][:2] == ["3", "FedAvg"]
     assert board_page._rows(found)[-1][5] == "diverged on seed 2"
-
-
-def test_a_picture_is_not_stretched_by_a_rule_that_diverged():
-    def bar(key, scores, diverged=()):
-        return Bar(key, key, "server", mean_interval(scores), scores, diverged)
-
-    bars = [bar("fedgm", [0.84, 0.85, 0.86]), bar("fedavg", [0.80, 0.81, 0.82])]
-    lost = bar("fedexp", [0.84, 0.68, 0.1], [3])
-    title = "t", "test/acc", ACCURACY, "c"
-    alone, beside = (draw(some, *title).axes[0] for some in (bars, [*bars, lost]))
-    assert beside.get_xlim() == alone.get_xlim()
-    assert beside.get_yticklabels()[2].get_text() == "fedexp\ndiverged on seed 3"
 
 
 def test_a_rule_without_a_point_that_finished_is_last_and_not_open(tmp_path):
