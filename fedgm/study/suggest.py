@@ -45,8 +45,8 @@ class Advice:
             "Of the values that stay as steady in the steepest direction as the best of our grids did, these "
             f"have about the largest eta. The edge is known to a factor of {RATIO:.1f}: where the run is "
             f"unsteady, try eta {eta / RATIO:.2g}.",
-            f"Expected: as far as FedAvg in {low:.1f} to {high:.1f} times the rounds, while speed is what is "
-            "missing. The second command is the paper's three stages from there.",
+            f"Expected: where FedAvg gets in {low:.1f} to {high:.1f} times as many rounds, as long as it is "
+            "speed that is missing. The second command is the paper's three stages from there.",
         ]
 
 
