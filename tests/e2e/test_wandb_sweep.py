@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.e2e.commands import result, timeless
-from tests.e2e.wandb_client import ROOT, logged_in, numbers, same_rows, start_wandb
+from tests.e2e.wandb_client import ROOT, logged_in, numbers, of_rounds, same_rows, start_wandb
 from tests.e2e.wandb_stub import Stub, serving
 from tests.e2e.wandb_sweep_stub import Sweep
 from tests.waiting import PATIENCE, until
@@ -173,7 +173,9 @@ def test_a_run_that_early_terminate_stops_is_no_failure_of_the_agent(grid):
     stopped, other = grid.server.run("run0"), grid.server.run("run1")
     assert (stopped["exit"], stopped["summary"]["status"]) == (0, "stopped")
     assert (other["exit"], other["summary"]["status"]) == (0, "finished")
-    assert same_rows(grid.server.rows("run0"), grid.rows("run0"))
+    sent, own = of_rounds(grid.server.rows("run0")), grid.rows("run0")
+    assert same_rows(sent[: 1 + len(own)], own)
+    assert len(sent) - len(own) in (1, 2)  # the stop may come when a row is sent and not yet stored
 
 
 @pytest.mark.slow
