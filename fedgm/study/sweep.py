@@ -115,7 +115,7 @@ class Sweep:
 
     def expected_hours(self, workers: int) -> float:
         """From the measured rounds of its runs, or from first rounds that are run now."""
-        return expected_hours(self.results, workers)
+        return expected_hours(self.results, workers, self.console.say)
 
 
 def load(
