@@ -100,6 +100,7 @@ def test_the_test_has_the_clients_of_the_run_where_they_are_ideal():
         (["participation=autonomous", "participation.epochs=[0,6]"], r"Try participation.epochs=\[1,6\]"),
         (["participation=autonomous", "participation.reference=7"], "Try participation.reference=3"),
         (["participation=autonomous", "participation.delay=0"], "Try participation.delay=5"),  # by the run
+        (["client=feddyn"], "Try algorithm=fedavg, or client=plain"),  # by the run; only one is free here
     ],
 )
 def test_what_has_no_model_is_refused_before_training(words, said, tmp_path, monkeypatch):
