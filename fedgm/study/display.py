@@ -21,8 +21,9 @@ SHOWN = 10  # points of the closing table
 
 
 def job_words(plan: SweepPlan, job: Job) -> str:
-    """A point by its swept values: ``eta 2, beta 0.9, nu 0.9``."""
-    words = [f"{plain(key.split('.')[-1])} {plain(job.values[key])}" for key in plan.file.swept]
+    """A point by its swept values, ``eta 2, beta 0.9, nu 0.9``; a line of a figure by its name."""
+    names = {key: "" if key == "line" else f"{plain(key.split('.')[-1])} " for key in plan.file.swept}
+    words = [f"{name}{plain(job.values[key])}" for key, name in names.items()]
     return ", ".join([*words, *([f"seed {job.seed}"] if len(plan.seeds) > 1 else [])]) or f"seed {job.seed}"
 
 
