@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 import fedgm
 from fedgm import commands as cli
 from fedgm.study import versus
 
+NO_GPU = pytest.mark.skipif(torch.cuda.device_count() > 0, reason="there is a GPU")
 STORED = Path(__file__).parents[2] / "docs/results/small"
 TINY = [
     "profile=tiny", "rounds=2", "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20",
@@ -78,6 +80,7 @@ def test_runs_of_its_own_end_with_table_figure_and_page(tmp_path, capsys):
         (["fedavg", "fedgm", "seed=3"], "`fedgm versus` sets seed itself"),
         (["fedavg", "fedmg"], "fedgm"),
         (["fedavg", "fedgm", "--tuned", "--eta", "1"], "give one of them"),
+        pytest.param(["--profile", "tiny", "trainer=gpu"], "error: trainer=(accelerator=gpu", marks=NO_GPU),
     ],
 )
 def test_what_cannot_be_compared_is_refused(words, said):
