@@ -1,5 +1,6 @@
 """Algorithms side by side: the same problem and seeds, each at its stored or at one common server rate."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,7 +120,8 @@ def origins(planned: PlannedFigure, eta: float | None, overrides: Sequence[str] 
     lines = planned.figure.lines
     notes = [f"{line.name}{rates(planned, line.key)} ({_origin(planned, line.key)})" for line in lines]
     changed = [word for word in overrides if word.lstrip("+~").split("=")[0].split(".")[0] in PROBLEM]
-    note = f"chosen without {' '.join(changed)}: `fedgm suggest` finds values of FedGM for another problem"
+    command = shlex.join(["fedgm", "suggest", *overrides])
+    note = f"chosen without {' '.join(changed)}; `{command}` finds FedGM's values for this problem"
     return [*notes, note] if changed else notes
 
 

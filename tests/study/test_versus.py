@@ -47,7 +47,7 @@ def test_a_line_says_its_rates_and_where_they_come_from(stored):
         "FedNAG, eta 2, beta 0.9, nu 0.9 (values of its yaml, not tuned)",
         "FedAdam, eta 0.01 (values of its yaml, not tuned)",
     ]
-    assert note.startswith("chosen without data.alpha=1: `fedgm suggest`")
+    assert note.startswith("chosen without data.alpha=1; `fedgm suggest data.alpha=1 rounds=9` finds")
 
 
 def test_what_lies_within_the_noise_is_not_told_apart(stored, monkeypatch):
