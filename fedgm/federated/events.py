@@ -45,9 +45,9 @@ class StageEnd:
     after: dict[str, float]
 
     def __str__(self) -> str:
-        """One line for people: ``stage 1 ends after round 36: eta 2 > 1, beta 0.9 > 0.9474``."""
+        """One line for people: ``stage 1 ends after round 36: eta 2 to 1, beta 0.9 to 0.9474``."""
         moved = [k for k in self.before if self.before[k] != self.after.get(k)]
-        words = ", ".join(f"{k} {self.before[k]:.4g} > {self.after[k]:.4g}" for k in moved)
+        words = ", ".join(f"{k} {self.before[k]:.4g} to {self.after[k]:.4g}" for k in moved)
         return f"stage {self.stage} ends after round {self.round}: {words or 'nothing changes'}"
 
 

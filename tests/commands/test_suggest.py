@@ -72,7 +72,7 @@ def test_what_is_said_by_hand():
     said = " ".join(Advice(FOUND, STEPS, 133, Path("test"), "one", "two").lines())
     assert "lowest at eta 0.7 (tried: 0.5 to 1, 3 steps of 4 rounds)" in said
     assert "if the run is unsteady, try eta 4.2" in said
-    assert "as far as FedAvg gets in 6.6 to 10.8 times as many rounds" in said
+    assert "where FedAvg gets in 6.6 to 10.8 times as many rounds" in said
 
 
 def test_the_test_has_the_clients_of_the_run_where_they_are_ideal():

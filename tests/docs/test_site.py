@@ -121,7 +121,7 @@ def test_a_run_of_a_page_runs_at_small_values(line, tmp_path, monkeypatch):
 # How much of a command is left to do where nothing is trained twice, and what stands for RUN.
 SMALL_COMMANDS = {
     "versus": ["profile=tiny", "rounds=1", *SIZES, *TRAIN], "theory": ["profile=tiny", *SIZES],
-    "data": ["profile=tiny", *SIZES],
+    "data": ["profile=tiny", *SIZES], "suggest": ["profile=tiny", *TRAIN],
 }  # fmt: skip
 DONE_ELSEWHERE = ("sweep", "reproduce", "timeline", "deploy", "eval")  # tests of their own, with small files
 

@@ -279,5 +279,5 @@ def test_the_hooks_of_clients_server_and_stages(tmp_path):
     cohort = [generator(0, "cohort", t).choice(4, 1, replace=False).item() for t in (1, 2, 3)]
     expected = [[("start", c), ("end", c, 2), ("server", t)] for t, c in enumerate(cohort, start=1)]
     # W1 = 2 * .5 / .5 = 2 = 1 * b / (1 - b), so b = 2/3
-    drop = "stage 1 ends after round 1: eta 2 > 1, beta 0.5 > 0.6667"
+    drop = "stage 1 ends after round 1: eta 2 to 1, beta 0.5 to 0.6667"
     assert seen == [*expected[0], drop, *expected[1], *expected[2]]

@@ -82,6 +82,12 @@ def test_a_client_with_one_image_is_refused():
 
 @pytest.mark.parametrize("model", quick(["mobilenet", "resnet18"], "mobilenet"))
 def test_listed_models_train_on_a_last_batch_of_one(model, tmp_path):
-    done = fedgm.run([*SMALL, f"model={model}", f"output_dir={tmp_path}"])
+    words = [
+        *SMALL,
+        "local.lr=0.0001",
+        f"model={model}",
+        f"output_dir={tmp_path}",
+    ]  # BatchNorm of two jumps at 0.01
+    done = fedgm.run(words)
     assert done.status == "finished"
     assert np.isfinite(done.summary["final"]["test/loss"])

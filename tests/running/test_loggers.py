@@ -121,6 +121,6 @@ def test_a_stage_drop_is_announced_and_callbacks_from_python_hear_of_it(tmp_path
     words = ["schedule=multistage", "schedule.etas=[2,1]", "rounds=3", "track=none"]
     fedgm.run([*SMALL, *words, f"output_dir={tmp_path}"], callbacks=[Listens()])
     assert heard == [(1, 1)]
-    assert "stage 1 ends after round 1: eta 2 > 1, beta 0.9 > 0.947" in " ".join(
+    assert "stage 1 ends after round 1: eta 2 to 1, beta 0.9 to 0.947" in " ".join(
         capsys.readouterr().out.split()
     )
