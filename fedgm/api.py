@@ -58,7 +58,7 @@ def versus(
 
     screen = console or Screen()
     compared = work.load(algorithms, overrides, seeds, eta, output_dir, known)
-    for note in work.origins(compared.planned, eta):
+    for note in work.origins(compared.planned, eta, overrides):
         screen.say(note)
     failed = Sweep(compared.results, screen).run(workers or default_workers())
     reasons = "; ".join(sorted(set(failed.values())))

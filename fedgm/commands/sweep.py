@@ -109,9 +109,9 @@ def _dry_run(planned: "Sweep", workers: int) -> None:
         click.echo(
             f"halving: decides after rounds {places}; {left:.0f} rounds to run, {whole:.0f} without it"
         )
-    hours = planned.expected_hours(workers)
-    click.echo(f"time:    about {hours:.2f} hours with {workers} workers")
     for job in plan.jobs[:5]:
         click.echo(f"  {plain(' '.join(job.overrides), 4096)}")
     if jobs > 5:
         click.echo(f"  ... and {jobs - 5} more")
+    hours = planned.expected_hours(workers)  # last: it may have to try some rounds out
+    click.echo(f"time:    about {hours:.2f} hours with {workers} workers")

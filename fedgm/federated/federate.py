@@ -88,6 +88,7 @@ def federate(
     data = as_clients(clients, batch_size, seed)
     m = data.count if per_round is None else per_round
     require(1 <= m <= data.count, "per_round", m, f"1 to {data.count} clients", f"per_round={data.count}")
+    require(epochs >= 1, "epochs", epochs, "at least 1", "epochs=1")
     settings = RoundSettings(
         rounds=rounds,
         seed=seed,

@@ -19,7 +19,8 @@ from fedgm.models.build import require_kind
 from fedgm.models.layout import fit_layout
 from fedgm.running.model import NEEDED, load_model
 from fedgm.running.parts import load_clients
-from fedgm.running.trainer import WorkerShare
+from fedgm.running.trainer import WorkerShare, without_greetings
+from fedgm.starting import without_treespec_warning
 from fedgm.tasks import TaskModule
 
 OFF = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
@@ -27,6 +28,7 @@ SPLIT = "test"
 CLIENTS = "clients.count"  # of data that belong to clients, the test data of all are measured
 
 
+@without_treespec_warning()
 def evaluate(
     run: str | Path, words: Sequence[str] = (), trust: Sequence[str] = (), weights: str | Path | None = None
 ) -> dict[str, float]:
@@ -44,6 +46,7 @@ def evaluate(
         clients = _fitting(clients, module, config, reopened(Path(run), trust))
     if isinstance(clients, Federation):
         fit_layout(module.net, clients, "cpu")  # pyright: ignore[reportArgumentType]
+    without_greetings()
     trainer = pl.Trainer(accelerator="cpu", devices=1, **dict.fromkeys(OFF, False))
     trainer.validate(module, WorkerShare(trainer, clients.evaluations()[SPLIT], SPLIT), verbose=False)
     return {**module.measured}

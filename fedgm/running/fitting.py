@@ -138,7 +138,7 @@ def _require_server(config: RunConfig, engine: Engine, client: ClientRule) -> No
     constant = not isinstance(engine.plan, Decided) and all(hyper == first for hyper in others)
     require_fits(constant, "schedule", name, f"{reason}, at a constant eta", "schedule=constant")
     alone = isinstance(engine.rule, GeneralMomentum) and 0 in (first["beta"], first["nu"])
-    require_fits(alone, "algorithm", config.algorithm["name"], reason, "algorithm=fedavg")
+    require_fits(alone, "algorithm", config.algorithm["name"], reason, "algorithm=fedavg, or client=plain")
     require_fits(first["eta"] == 1, "algorithm.eta", first["eta"], reason, "algorithm.eta=1")
 
 

@@ -45,6 +45,12 @@ from fedgm.tasks.module import Numbered
 TALKATIVE = ("pytorch_lightning", "lightning_fabric", "lightning.fabric")  # their greetings and tips
 
 
+def without_greetings() -> None:
+    """Lightning's tips are not the user's business: its Trainer is made by us."""
+    for name in TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
 def build_module(config: RunConfig, facts: Mapping[str, Any]) -> TaskModule:
     """The task's module with weights drawn from the seed; ``facts`` is what the data decide of it."""
     local, task = config.local, task_class(config)
@@ -91,8 +97,7 @@ def build_trainer(
 
     What a profiler finds goes into ``folder``.
     """
-    for name in TALKATIVE:
-        logging.getLogger(name).setLevel(logging.WARNING)
+    without_greetings()
     torch.set_num_threads(config.trainer.threads)
     strategy: Any = FederatedDDP(config.trainer.threads) if workers > 1 else "auto"
     started, per_node = world(), workers

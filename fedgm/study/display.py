@@ -21,8 +21,9 @@ SHOWN = 10  # points of the closing table
 
 
 def job_words(plan: SweepPlan, job: Job) -> str:
-    """A point by its swept values: ``eta 2, beta 0.9, nu 0.9``."""
-    words = [f"{plain(key.split('.')[-1])} {plain(job.values[key])}" for key in plan.file.swept]
+    """A point by its swept values, ``eta 2, beta 0.9, nu 0.9``; a line of a figure by its name."""
+    names = {key: "" if key == "line" else f"{plain(key.split('.')[-1])} " for key in plan.file.swept}
+    words = [f"{name}{plain(job.values[key])}" for key, name in names.items()]
     return ", ".join([*words, *([f"seed {job.seed}"] if len(plan.seeds) > 1 else [])]) or f"seed {job.seed}"
 
 
@@ -38,7 +39,6 @@ class Display:
         )
         # Since a running job was first seen, and at which round.
         self._since: dict[int, tuple[Stopwatch, int]] = {}
-        self._ended = 0
 
     def __enter__(self) -> "Display":
         if self._live:
@@ -59,15 +59,15 @@ class Display:
         if self._live:
             self._live.update(self._table(runner), refresh=True)
 
-    def report(self, job: Job, failure: str) -> None:
-        """A run has ended."""
-        self._ended += 1
+    def report(self, runner: Runner, job: Job) -> None:
+        """A run has ended; others that have, but whose line is still to come, are not counted yet."""
         if self._live:
             return
         run = self.results.of(job)
-        status = failure or (run.status if run else Status.FAILED)
+        status = runner.failed.get(job.key) or (run.status if run else Status.FAILED)
         score = self.results.show(run.score(self.plan.file.metric) if run else None)
-        done = sum(self.results.state(j) in DONE for j in self.plan.jobs)
+        to_come = {other.key for other in runner.running.values()}
+        done = sum(self.results.state(j) in DONE and j.key not in to_come for j in self.plan.jobs)
         line = f"[{done}/{len(self.plan.jobs)}] {job_words(self.plan, job)}: {plain(status)}, {score}"
         self.console.say(line)
 

@@ -1,5 +1,6 @@
 """How long a sweep will take: the rounds that are left, times what a round of its runs takes."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
@@ -15,8 +16,8 @@ from fedgm.study.sweep_progress import Results, rung_rounds
 LEAST = 3  # rounds to measure: the first one also warms up
 
 
-def expected_hours(results: Results, workers: int) -> float:
-    """From the measured rounds of its runs; where there are none, from first rounds that are run now."""
+def expected_hours(results: Results, workers: int, say: Callable[[str], None]) -> float:
+    """From the measured rounds of its runs; where there are none, from first rounds, which it says."""
     plan, measured, left = results.plan, dict[str, list[float]](), dict[str, float]()
     for job, cfg, rounds in zip(plan.jobs, plan.configs, rounds_left(results), strict=True):
         model = str(cfg.model.name)  # a round of another model takes another time
@@ -24,7 +25,7 @@ def expected_hours(results: Results, workers: int) -> float:
         left[model] = left.get(model, 0.0) + rounds
     if not any(left.values()):
         return 0.0
-    every = [s for seconds in measured.values() for s in seconds] or [_first_rounds(plan)]
+    every = [s for seconds in measured.values() for s in seconds] or [_first_rounds(plan, say)]
     seconds = sum(median(measured[model] or every) * rounds for model, rounds in left.items())
     return seconds / workers / 3600
 
@@ -65,7 +66,7 @@ def _share_after(results: Results, share: dict[int, float], until: int) -> dict[
     return {point: 0.0 if point in lost else value * goes_on for point, value in share.items()}
 
 
-def _first_rounds(plan: SweepPlan) -> float:
+def _first_rounds(plan: SweepPlan, say: Callable[[str], None]) -> float:
     """Seconds of a round with its share of an evaluation, run in a folder that is thrown away."""
     from fedgm.config import compose
     from fedgm.running.start import execute
@@ -73,6 +74,7 @@ def _first_rounds(plan: SweepPlan) -> float:
     job = plan.jobs[0]
     until = job.eval_every * -(-LEAST // job.eval_every)  # an evaluation is in it
     stop = [f"stop_after={until}"] if until < job.rounds else []
+    say(f"no round has been timed yet: the first {min(until, job.rounds)} of a run are tried out now")
     watch = Stopwatch()
     with TemporaryDirectory() as folder:
         words = [*job.overrides, f"output_dir={folder}", *stop, "track.mode=disabled"]

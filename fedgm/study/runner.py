@@ -27,7 +27,7 @@ class Runner:
     results: Results
     workers: int
     show: Callable[["Runner"], None]
-    report: Callable[[Job, str], None]
+    report: Callable[["Runner", Job], None]
     running: dict[int, Job] = field(default_factory=dict[int, Job])
     failed: dict[Key, str] = field(default_factory=dict[Key, str])
     _until: dict[int, int] = field(default_factory=dict[int, int])  # what each running job was started for
@@ -86,7 +86,7 @@ class Runner:
         if ended.code != 0 or not self.results.is_through(job, until):
             self.failed[job.key] = reason(job, ended.code)
             self.results.lost.add(job.key)
-        self.report(job, self.failed.get(job.key, ""))
+        self.report(self, job)
 
 
 def reason(job: Job, code: int) -> str:

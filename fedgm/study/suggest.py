@@ -42,9 +42,8 @@ class Advice:
             f"eta {eta:g}, beta {beta:g}, nu {nu:g} for {self.rounds} rounds",
             f"FedAvg's training loss was lowest at eta {edge:.2g} (tried: {first:.2g} to {last:.2g}, "
             f"{len(self.steps)} steps of {EACH} rounds).",
-            "Of the values that stay as steady in the steepest direction as the best of our grids did, these "
-            f"have about the largest eta. The edge is known to a factor of {RATIO:.1f}: where the run is "
-            f"unsteady, try eta {eta / RATIO:.2g}.",
+            "This is about the largest eta that stays as steady as the best points of our grids did. The "
+            f"edge is known to a factor of {RATIO:.1f}: if the run is unsteady, try eta {eta / RATIO:.2g}.",
             f"Expected: where FedAvg gets in {low:.1f} to {high:.1f} times as many rounds, as long as it is "
             "speed that is missing. The second command is the paper's three stages from there.",
         ]

@@ -61,12 +61,16 @@ class Sweep:
         from fedgm.figures import curves
         from fedgm.running import one_run
         from fedgm.running.parts import build_parts
+        from fedgm.running.trainer import require_trainer
 
         del one_run, curves
         threads = torch.get_num_threads()
         torch.set_num_threads(1)  # what the runs are forked with
         for cfg in self.plan.configs:
-            self._require_measured(build_parts(validate(cfg)).board.columns)
+            config = validate(cfg)
+            self._require_measured(build_parts(config).board.columns)
+            if torch.cuda.device_count() == 0:  # else a trainer would open the device, and forks lose it
+                require_trainer(config, 1)
         torch.set_num_threads(threads)
 
     def _require_measured(self, columns: Sequence[str]) -> None:
@@ -115,7 +119,7 @@ class Sweep:
 
     def expected_hours(self, workers: int) -> float:
         """From the measured rounds of its runs, or from first rounds that are run now."""
-        return expected_hours(self.results, workers)
+        return expected_hours(self.results, workers, self.console.say)
 
 
 def load(

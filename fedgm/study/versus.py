@@ -1,10 +1,12 @@
 """Algorithms side by side: the same problem and seeds, each at its stored or at one common server rate."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
+from fedgm.config.winners import origin
 from fedgm.errors import RefusedError, require
 from fedgm.results.choose import goal, main_metric
 from fedgm.results.curve import sign
@@ -19,6 +21,7 @@ from fedgm.study.sweep_progress import Results
 USUAL = ("fedavg", "fedavgm", "fedgm")
 EXPERIMENT = "fedgm"  # whose grids have chosen values for the usual three
 SEEDS = 3
+PROBLEM = ("data", "model", "task", "clients", "local", "participation", "client", "upload")  # of a grid
 
 
 @dataclass(frozen=True)
@@ -110,15 +113,19 @@ def load(
     return Comparison(planned, results)
 
 
-def origins(planned: PlannedFigure, eta: float | None) -> list[str]:
-    """Where the values of the lines come from."""
+def origins(planned: PlannedFigure, eta: float | None, overrides: Sequence[str] = ()) -> list[str]:
+    """Where the values of the lines come from, and whether that was another problem."""
     if eta is not None:
         return [f"every algorithm at server rate {eta:g}; `fedgm versus` without --eta takes stored values"]
-    from fedgm.study.judge import source
+    lines = planned.figure.lines
+    notes = [f"{line.name}{rates(planned, line.key)} ({_origin(planned, line.key)})" for line in lines]
+    changed = [word for word in overrides if word.lstrip("+~").split("=")[0].split(".")[0] in PROBLEM]
+    command = shlex.join(["fedgm", "suggest", *overrides])
+    note = f"chosen without {' '.join(changed)}; `{command}` finds FedGM's values for this problem"
+    return [*notes, note] if changed else notes
 
-    notes: list[str] = []
-    for line in planned.figure.lines:
-        has_all = all(name in planned.config(line.key).algorithm for name in ("eta", "beta", "nu"))
-        said = source(planned, line.key) if has_all else "the values of its yaml"
-        notes.append(f"{line.name}: {said}")
-    return notes
+
+def _origin(planned: PlannedFigure, key: str) -> str:
+    cfg = planned.config(key)
+    found = origin(cfg.best, cfg.winners, cfg.algorithm, cfg.participation) or ""
+    return found if found.startswith("winner") else "values of its yaml, not tuned"

@@ -71,8 +71,8 @@ def test_what_is_said_by_hand():
     """Lag 13.3 of 133 rounds: 0.9 * 6/0.5 = 10.8 beside a steady FedAvg, 10.8 * (6/7)/1.4 at its edge."""
     said = " ".join(Advice(FOUND, STEPS, 133, Path("test"), "one", "two").lines())
     assert "lowest at eta 0.7 (tried: 0.5 to 1, 3 steps of 4 rounds)" in said
-    assert "where the run is unsteady, try eta 4.2" in said
-    assert "as far as FedAvg in 6.6 to 10.8 times the rounds" in said
+    assert "if the run is unsteady, try eta 4.2" in said
+    assert "where FedAvg gets in 6.6 to 10.8 times as many rounds" in said
 
 
 def test_the_test_has_the_clients_of_the_run_where_they_are_ideal():
@@ -100,6 +100,7 @@ def test_the_test_has_the_clients_of_the_run_where_they_are_ideal():
         (["participation=autonomous", "participation.epochs=[0,6]"], r"Try participation.epochs=\[1,6\]"),
         (["participation=autonomous", "participation.reference=7"], "Try participation.reference=3"),
         (["participation=autonomous", "participation.delay=0"], "Try participation.delay=5"),  # by the run
+        (["client=feddyn"], "Try algorithm=fedavg, or client=plain"),  # by the run; only one is free here
     ],
 )
 def test_what_has_no_model_is_refused_before_training(words, said, tmp_path, monkeypatch):

@@ -49,3 +49,7 @@ def test_what_was_not_measured_is_said(tmp_path, monkeypatch):
     lines = table().splitlines()[2:]
     assert len(lines) > 20
     assert all(line.endswith("| not measured |") for line in lines)
+
+
+def test_the_targets_on_the_page_are_those_of_the_kept_numbers():
+    assert table().strip() in page.PAGE.read_text()

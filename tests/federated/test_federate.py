@@ -213,6 +213,8 @@ def test_without_a_callback_that_moves_x_it_refuses(tmp_path):
 def test_bad_input_is_named(tmp_path):
     with pytest.raises(ConfigError, match="per_round=9"):
         fedgm.federate(trainer(tmp_path), clients(), per_round=9)
+    with pytest.raises(ConfigError, match=r"^epochs=0: expected at least 1\. Try epochs=1$"):  # as typed
+        fedgm.federate(trainer(tmp_path), clients(), epochs=0)
     with pytest.raises(ConfigError, match="clients="):
         fedgm.federate(trainer(tmp_path), [])
     with pytest.raises(ConfigError, match=r"clients=DataLoaders.*\[loader.dataset for loader in loaders\]"):

@@ -1,5 +1,7 @@
 """Short runs that look for mistakes, the best model by a column, and a stored model on new data."""
 
+import logging
+
 import numpy as np
 import pytest
 import torch
@@ -58,6 +60,14 @@ def test_the_best_model_is_a_file_that_torch_reads(run):
 def test_a_stored_model_measures_as_its_run_did(run):
     measured, final = fedgm.evaluate(run.folder), run.summary["final"]
     assert measured == {key: pytest.approx(final[key], abs=1e-12) for key in ("test/loss", "test/acc")}
+
+
+def test_lightning_adds_no_tips_and_warnings_of_its_own(run, monkeypatch, recwarn):
+    logger = logging.getLogger("pytorch_lightning")
+    monkeypatch.setattr(logger, "level", logging.INFO)  # as in a process that has run nothing
+    fedgm.evaluate(run.folder)
+    assert logger.level == logging.WARNING
+    assert [str(warning.message) for warning in recwarn if "treespec" in str(warning.message)] == []
 
 
 def test_on_new_data_it_is_measured_on_those(run, tmp_path):

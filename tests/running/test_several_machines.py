@@ -47,7 +47,7 @@ def test_a_fresh_heartbeat_from_another_machine_is_a_lock(tmp_path):
 
 def test_a_runner_leaves_a_point_alone_while_another_machine_works_on_it(planned):
     job = planned.jobs[0]
-    runner = Runner(Results(planned), 1, lambda runner: None, lambda job, failure: None)
+    runner = Runner(Results(planned), 1, lambda runner: None, lambda runner, job: None)
     assert runner._is_free(job)
     held_elsewhere(job.folder, beat=lock.STALE / 2)
     assert not runner._is_free(job)

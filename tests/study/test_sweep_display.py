@@ -33,7 +33,7 @@ def shown(console: Screen) -> str:
 def runner_of(results: Results, *numbers: int) -> Runner:
     """One that has started these jobs."""
     running = {number: results.plan.jobs[number] for number in numbers}
-    return Runner(results, 2, lambda runner: None, lambda job, failure: None, running)
+    return Runner(results, 2, lambda runner: None, lambda runner, job: None, running)
 
 
 def test_the_live_table_has_round_eta_counts_and_the_best_so_far(tmp_path, monkeypatch):
@@ -90,16 +90,18 @@ def test_without_a_terminal_every_run_that_ends_is_a_line(tmp_path):
         lines.show(runner_of(results, 0))
         assert shown(console) == ""
         store(jobs[0], [0.3] * 10)
-        lines.report(jobs[0], "")
-        assert shown(console) == "[1/6] eta 0.5, beta 0.7: finished, 30.00 %"
         store(jobs[1], [0.2], "diverged", done=4)
-        lines.report(jobs[1], "")
+        lines.report(runner_of(results, 1), jobs[0])  # both have ended: each line counts one
+        assert shown(console) == "[1/6] eta 0.5, beta 0.7: finished, 30.00 %"
+        runner = runner_of(results)
+        lines.report(runner, jobs[1])
         assert shown(console) == "[2/6] eta 0.5, beta 0.9: diverged, 10.00 %"
-        lines.report(jobs[2], "killed (out of memory?)")
+        runner.failed[jobs[2].key] = "killed (out of memory?)"
+        lines.report(runner, jobs[2])
         assert shown(console) == "[2/6] eta 1.0, beta 0.7: killed (out of memory?), -"
     with Display(screen(terminal=True), results) as table:
         shown(table.console)
-        table.report(jobs[0], "")
+        table.report(runner, jobs[0])
         assert shown(table.console) == ""  # the table says it
 
 

@@ -75,9 +75,11 @@ def test_hours_are_those_of_the_measured_rounds_with_their_evaluations(tmp_path)
     made = plan(tmp_path, WHOLE)
     timed(made.jobs[0], 30, 2.0, 6.0, "finished")  # 2 s, and a third of 6 s, a round
     timed(made.jobs[1], 10, 2.0, 6.0)
-    assert expected_hours(Results(made), 2) == pytest.approx((20 + 4 * 30) * 4.0 / 2 / 3600)
+    assert expected_hours(Results(made), 2, print) == pytest.approx((20 + 4 * 30) * 4.0 / 2 / 3600)
     halved = plan(tmp_path)
-    assert expected_hours(Results(halved), 1) == pytest.approx(4.0 * sum(rounds_left(Results(halved))) / 3600)
+    assert expected_hours(Results(halved), 1, print) == pytest.approx(
+        4.0 * sum(rounds_left(Results(halved))) / 3600
+    )
 
 
 def test_a_model_has_its_own_time_and_rounds_before_an_evaluation_tell_nothing(tmp_path):
@@ -86,13 +88,15 @@ def test_a_model_has_its_own_time_and_rounds_before_an_evaluation_tell_nothing(t
     timed(made.jobs[0], 6, 1.0, 3.0)  # resnet: 2 s
     timed(made.jobs[1], 6, 4.0, 3.0)  # vgg11: 5 s
     timed(made.jobs[2], 2, 100.0, 0.0)  # its first rounds, not evaluated yet
-    assert expected_hours(Results(made), 1) == pytest.approx((24 + 28 + 30) * 2 / 3600 + (24 + 60) * 5 / 3600)
+    assert expected_hours(Results(made), 1, print) == pytest.approx(
+        (24 + 28 + 30) * 2 / 3600 + (24 + 60) * 5 / 3600
+    )
 
 
 def test_nothing_is_run_where_nothing_is_left(tmp_path, monkeypatch):
     made = plan(tmp_path)
     monkeypatch.setattr(hours, "_first_rounds", lambda *_: pytest.fail("there was nothing to measure for"))
-    assert expected_hours(Results(made, once(record(job, [0.3] * 10) for job in made.jobs)), 1) == 0.0
+    assert expected_hours(Results(made, once(record(job, [0.3] * 10) for job in made.jobs)), 1, print) == 0.0
 
 
 def test_the_first_rounds_are_run_up_to_an_evaluation(tmp_path, monkeypatch):
@@ -105,7 +109,9 @@ def test_the_first_rounds_are_run_up_to_an_evaluation(tmp_path, monkeypatch):
         return real(folder, job)
 
     monkeypatch.setattr(hours, "_seconds", watched)
-    expected = expected_hours(Results(made), 1)
+    said: list[str] = []
+    expected = expected_hours(Results(made), 1, said.append)
+    assert said == ["no round has been timed yet: the first 5 of a run are tried out now"]
     assert [row["round"] for row in seen] == [1, 2, 3, 4, 5]
     assert [row["time/eval"] is None for row in seen] == [True] * 4 + [False]
     round_ = median(row["time/round"] or 0.0 for row in seen) + (seen[-1]["time/eval"] or 0.0) / 5
@@ -131,7 +137,7 @@ def test_a_dry_run_says_points_rounds_hours_and_leaves_nothing_behind(tmp_path):
     assert "s: 6 points x 1 seeds = 6 runs, 0 done" in text
     assert "rounds:  30 each, profile tiny, experiment fedgm" in text
     assert "halving: decides after rounds 6, 18; 72 rounds to run, 180 without it" in text
-    assert re.search(r"time:    about 0\.0\d hours with 2 workers\n", text)
+    assert re.search(r"are tried out now\ntime:    about 0\.0\d hours with 2 workers\n$", text)
     assert "algorithm.eta=0.5 algorithm.beta=0.7 seed=0\n" in text
     assert "... and 1 more" in text
     assert not (tmp_path / "o").exists()

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 import fedgm
 from fedgm import commands as cli
 from fedgm.study import versus
 
+NO_GPU = pytest.mark.skipif(torch.cuda.device_count() > 0, reason="there is a GPU")
 STORED = Path(__file__).parents[2] / "docs/results/small"
 TINY = [
     "profile=tiny", "rounds=2", "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20",
@@ -36,8 +38,16 @@ def test_the_usual_three_at_their_stored_values_are_the_headline(stored):
 def test_a_line_says_its_rates_and_where_they_come_from(stored):
     assert list(stored.lines)[2] == "FedGM, eta 5, beta 0.95, nu 0.9"
     assert versus.origins(stored.planned, None)[0] == (
-        "FedAvg: eta 1, beta 0, nu 0 (winner of fedavg_grid on seed 0)"
+        "FedAvg, eta 1, beta 0, nu 0 (winner of fedavg_grid on seed 0)"
     )
+    *lines, note = versus.origins(
+        versus.load(["fednag", "fedadam"]).planned, None, ["data.alpha=1", "rounds=9"]
+    )
+    assert lines == [
+        "FedNAG, eta 2, beta 0.9, nu 0.9 (values of its yaml, not tuned)",
+        "FedAdam, eta 0.01 (values of its yaml, not tuned)",
+    ]
+    assert note.startswith("chosen without data.alpha=1; `fedgm suggest data.alpha=1 rounds=9` finds")
 
 
 def test_what_lies_within_the_noise_is_not_told_apart(stored, monkeypatch):
@@ -49,10 +59,11 @@ def test_what_lies_within_the_noise_is_not_told_apart(stored, monkeypatch):
     assert stored.sentence().endswith("they cannot be told apart.")
 
 
-def test_runs_of_its_own_end_with_table_figure_and_page(tmp_path):
+def test_runs_of_its_own_end_with_table_figure_and_page(tmp_path, capsys):
     result = fedgm.versus(
         "fedavg", "fedgm", overrides=TINY, seeds=[0, 1], eta=1.0, workers=1, output_dir=tmp_path
     )
+    assert "\n[1/4] FedAvg, seed 0: finished" in capsys.readouterr().out
     lines = [row["line"] for row in result["table"]]
     assert lines == ["FedAvg, eta 1, beta 0, nu 0", "FedGM, eta 1, beta 0.9, nu 0.9"]
     assert {row["ended"] for row in result["table"]} == {"2 finished"}
@@ -69,6 +80,7 @@ def test_runs_of_its_own_end_with_table_figure_and_page(tmp_path):
         (["fedavg", "fedgm", "seed=3"], "`fedgm versus` sets seed itself"),
         (["fedavg", "fedmg"], "fedgm"),
         (["fedavg", "fedgm", "--tuned", "--eta", "1"], "give one of them"),
+        pytest.param(["--profile", "tiny", "trainer=gpu"], "error: trainer=(accelerator=gpu", marks=NO_GPU),
     ],
 )
 def test_what_cannot_be_compared_is_refused(words, said):
