@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 
 class FedGMError(Exception):
@@ -96,3 +97,13 @@ def near(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
     by_last_word = {candidate.rpartition(".")[2]: candidate for candidate in reversed(candidates)}
     closest = get_close_matches(name.rpartition(".")[2], by_last_word, n=1, cutoff=cutoff)
     return by_last_word[closest[0]] if closest else None
+
+
+def require_working_folder() -> None:
+    """Refuse to begin where the folder of the shell has been deleted: paths, Hydra and MKL need one."""
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise RefusedError(
+            f"the working directory is gone ({error.strerror}). Try cd and the command again"
+        ) from None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedgm import __version__
-from fedgm.errors import FedGMError, near
+from fedgm.errors import FedGMError, near, require_working_folder
 from fedgm.plain import message
 from fedgm.starting import output_error, ready
 
@@ -55,6 +55,7 @@ class CommandFolder(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Every command ends in the same way."""
         with ends_plainly():
+            require_working_folder()
             return super().invoke(ctx)
 
 

@@ -19,7 +19,7 @@ from fedgm.config.refusals import ERRORS, explained, require_known_keys
 from fedgm.config.schema import RunConfig
 from fedgm.config.trust import TRUSTED, is_in, read_stored, require_trusted
 from fedgm.config.winners import winner
-from fedgm.errors import ConfigError, RefusedError
+from fedgm.errors import ConfigError, RefusedError, require_working_folder
 from fedgm.intake import HALVES
 from fedgm.seals import require_as_written
 
@@ -51,16 +51,6 @@ def _compose(overrides: Sequence[str]) -> DictConfig:
     register()
     with initialize_config_dir(str(conf_dir().resolve()), version_base="1.3"):
         return hydra_compose("config", overrides=with_plain_paths(overrides))
-
-
-def require_working_folder() -> None:
-    """Refuse to begin where the folder of the shell has been deleted: Hydra, and relative paths, need one."""
-    try:
-        Path.cwd()
-    except OSError as error:
-        raise RefusedError(
-            f"the working directory is gone ({error.strerror}). Try cd and the command again"
-        ) from None
 
 
 def with_plain_paths(words: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fedgm import config
 from fedgm.config.refusals import ERRORS
-from fedgm.errors import FedGMError, RefusedError, RunLockedError, near
+from fedgm.errors import FedGMError, RefusedError, RunLockedError, near, require_working_folder
 from fedgm.plain import message
 from fedgm.starting import with_output
 
@@ -75,7 +75,7 @@ def _end(error: FedGMError) -> str:
 def main() -> None:
     """Compose with Hydra and run; what Hydra refuses is reported in our words, with exit code 2."""
     try:
-        config.require_working_folder()
+        require_working_folder()
         require_options(sys.argv[1:])
         sys.argv[1:] = config.with_plain_paths(sys.argv[1:])
     except RefusedError as error:

@@ -31,6 +31,16 @@ def test_a_new_command_is_one_file(tmp_path, monkeypatch):
     assert CliRunner().invoke(group.main, ["list"]).exit_code == 2
 
 
+@pytest.mark.parametrize("words", [["list"], ["suggest"], ["show", "outputs"]])
+def test_every_command_says_that_the_working_directory_is_gone(tmp_path, monkeypatch, words):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    ended = CliRunner().invoke(group.main, words)
+    assert ended.exit_code == 2
+    assert ended.output.startswith("error: the working directory is gone")
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [

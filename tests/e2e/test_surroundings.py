@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import fedgm
+from fedgm.errors import RefusedError
 from tests.conftest import quick
 from tests.e2e.commands import TINY, result, run_folder
 
@@ -30,6 +32,15 @@ def test_a_deleted_working_directory_is_named_before_anything_begins(commands, t
     assert not list(run.output_dir.iterdir())
 
 
+@pytest.mark.usefixtures("real_composition")
+def test_so_it_is_where_python_composes(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(RefusedError, match="the working directory is gone"):
+        fedgm.run(ONE)
+
+
 def test_a_shell_of_salloc_is_no_reason_to_start_two_processes(commands, tmp_path, calm):
     shell = {
         "SLURM_JOB_ID": "7",
@@ -37,9 +48,10 @@ def test_a_shell_of_salloc_is_no_reason_to_start_two_processes(commands, tmp_pat
         "SLURM_JOB_NAME": "allocation",
         "SLURM_NTASKS_PER_NODE": "2",
     }
-    run = commands.run(tmp_path / "o", *ONE, **shell)
-    assert run.code == 0, run.text
-    assert result(run.output_dir) == calm
+    for workers in (1, 2):  # Lightning asks its launcher where there are several
+        run = commands.run(tmp_path / str(workers), *ONE, f"trainer.workers={workers}", **shell)
+        assert run.code == 0, run.text
+        assert result(run.output_dir) == calm
 
 
 def python(*words: str, **env: str) -> "subprocess.CompletedProcess[str]":

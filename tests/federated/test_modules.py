@@ -247,6 +247,21 @@ def test_parameters_of_mixed_types_keep_theirs(types, workers):
     same(trained, plain(module))
 
 
+def test_two_workers_equal_one_where_only_a_buffer_is_float64():
+    """Parameters alone would not say that the sum depends on its order."""
+
+    class Wide(Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("wide", torch.linspace(0.1, 0.9, 200, dtype=torch.float64))
+
+        def see(self, x):
+            self.wide.mul_(x.double().sum())
+
+    (_, one), (_, two) = (fit(Wide(), workers=workers) for workers in (1, 2))
+    same(one, two)
+
+
 def test_a_value_that_bfloat16_cannot_hold_survives_beside_one_that_is():
     module = Module(torch.bfloat16, torch.float32)
     _, trained = fit(module)

@@ -8,6 +8,8 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 import fedgm
+from fedgm.client.controls import ScaffoldM
+from fedgm.client.momenta import FedCM
 from fedgm.client.optimizers import effective, is_plain_sgd
 from fedgm.client.rules import FedProx, LastUpdates, Scaffold
 from fedgm.draws import generator
@@ -114,15 +116,18 @@ def test_scaffold_divides_by_the_rate_of_each_group():
     assert torch.allclose(flat(got), flat(net), atol=1e-5)
 
 
-def test_a_group_of_rate_zero_stays_finite():
+@pytest.mark.parametrize("rule", [Scaffold(), ScaffoldM(), FedCM()])
+def test_a_group_of_rate_zero_stays_finite(rule):
     def frozen(net):
         rates = [{"params": net[0].parameters(), "lr": 0.0}, {"params": net[2].parameters(), "lr": 0.05}]
         return torch.optim.SGD(rates)
 
-    loop, net = fit(frozen, client=Scaffold())
+    loop, net = fit(frozen, client=rule)
     assert torch.equal(net[0].weight, Net(frozen).net[0].weight)
-    assert torch.isfinite(loop.shared["c"]).all()
-    assert loop.shared["c"][-2:].abs().min() > 0
+    assert loop.shared
+    for vector in loop.shared.values():
+        assert torch.isfinite(vector).all()
+        assert vector[-2:].abs().min() > 0
 
 
 ADAM = lambda net: torch.optim.Adam(net.parameters(), lr=0.01)  # noqa: E731
@@ -212,6 +217,8 @@ def test_fednova_of_a_configuration_takes_the_momentum_that_is_built():
         configured("participation=fednova", "local.optimizers.sgd.momentum=0.5")
     ).clients.facts
     assert facts.effective(3) == 4.25
+    with pytest.raises(ConfigError, match=r"local\.state=keep.*a momentum which starts at zero"):
+        build_parts(configured("participation=fednova", "local.momentum=0.5", "local.state=keep"))
 
 
 def test_what_a_scheme_was_told_it_keeps_and_samplers_are_told_too():

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 from fedgm.models import layout
 from fedgm.models.convolutional import cnn, resnet, vgg11
 from fedgm.models.layout import is_channels_last, torch_overruns
+from fedgm.running import diagnosis
+from fedgm.running.trainer import build_module
 from tests.federated.federated_run import configured, fit
 
 ROOT = Path(__file__).parents[2]
@@ -68,6 +71,17 @@ def test_network_and_batches_of_a_run_agree(faulty, side, last):
     for tensor in (weight, images):
         assert tensor.is_contiguous(memory_format=torch.channels_last) is last
         assert tensor.is_contiguous() is not last
+
+
+@pytest.mark.parametrize(("side", "last"), [(32, True), (48, False)])
+def test_so_do_those_of_an_estimate(faulty, monkeypatch, tmp_path, side, last):
+    run = configured(f"data.resolution={side}", "local.batch_size=2")
+    weights = build_module(run, {"num_classes": 10}).state_dict()
+    save_file({name: each.contiguous() for name, each in weights.items()}, tmp_path / "model.safetensors")
+    seen = []
+    monkeypatch.setattr(diagnosis, "measure", lambda module, loss, given, **_: seen.extend(next(given[0])))
+    diagnosis.estimate_run(run, tmp_path, 2)
+    assert seen[0].is_contiguous(memory_format=torch.channels_last) is last
 
 
 CASES = """

@@ -53,6 +53,7 @@ def test_a_task_without_a_chance_level_has_neither_chance_nor_mark():
         (0.217, 0.9499 * LN10, 10, False),
         (0.1, 1.0, 10, False),  # both are needed
         (0.34, 2.6, 100, False),  # healthy, though 2.6 > ln 10
+        (0.1, 4.3, 100, False),  # healthy, though so low: 4.3 < 0.95 ln 100
         (0.138, 4.4, 100, True),  # 0.01 + 0.13 * 0.99 = 0.1387; 0.95 ln 100 = 4.375
         (0.14, 4.4, 100, False),
         (0.1, 9.0, None, False),

@@ -1,5 +1,7 @@
 """One composition a sweep: every point has the hash that Hydra's own composition of its words has."""
 
+from copy import deepcopy
+
 import pytest
 import yaml
 
@@ -48,11 +50,18 @@ def test_the_hash_of_a_point_is_that_of_its_words(tmp_path, parameters):
 
 def test_points_that_nothing_follows_are_resolved_once(tmp_path, monkeypatch):
     resolved: list[int] = []
-    original = composition.resolved
+    composed: list[int] = []
+    copied: list[int] = []
+    original, by_hydra = composition.resolved, composition.compose
     monkeypatch.setattr(composition, "resolved", lambda cfg: (resolved.append(1), original(cfg))[1])
+    monkeypatch.setattr(composition, "compose", lambda words: (composed.append(1), by_hydra(words))[1])
+    monkeypatch.setattr(composition, "deepcopy", lambda cfg: (copied.append(1), deepcopy(cfg))[1])
     plan = planned(tmp_path, {"algorithm.eta": [n / 10 for n in range(1, 31)]}, seeds=(0, 1))
     assert len({job.hash for job in plan.jobs}) == 30
     assert len(resolved) == 2  # one for each seed
+    assert len(copied) < 10  # the configuration of a job is made when it is asked for: 60 need much memory
+    list(plan.configs)  # as they are checked before the first run
+    assert len(composed) == 1  # by Hydra, for all
 
 
 def test_what_a_reference_can_mean_is_not_free():

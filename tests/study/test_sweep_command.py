@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from fedgm.commands import main
 from fedgm.errors import ConfigError, FedGMError, RefusedError
-from fedgm.results import archive
-from fedgm.study import points, sweep, sweep_file
+from fedgm.results import archive, index
+from fedgm.study import points, sweep, sweep_file, sweep_progress
 from tests.study.stored_runs import store
 
 FILE = """
@@ -49,6 +49,15 @@ def test_status_says_how_far_it_is_and_leaves_nothing_behind(path):
     assert "40.00 %" in text
     assert sorted(path.parent.rglob("*")) == before
     assert not made.folder.exists()
+
+
+def test_a_second_status_reads_no_run_that_is_done(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(index, "LEAST", 1)
+    stored(path)
+    first = typed(path, "--status")
+    monkeypatch.setattr(sweep_progress, "read_folder", lambda folder: pytest.fail(f"{folder} was read"))
+    assert typed(path, "--status") == first
 
 
 def test_best_draws_and_write_keeps_the_winner(path, tmp_path, monkeypatch):
