@@ -1,7 +1,8 @@
 """What our commands set up around a run, and what importing fedgm leaves alone: signals, streams, warnings.
 
 Ctrl-C while a command is still importing is a line and exit code 130, not a traceback: no run has begun that
-would have to be closed, and an exception in the middle of an import may come out as any other error.
+would have to be closed, and an exception in the middle of an import may come out as any other error. SIGTERM
+(`kill`, `scancel`) means what Ctrl-C means.
 """
 
 import os
@@ -13,6 +14,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from types import FrameType
+
+STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 def quietly() -> None:
@@ -26,14 +29,16 @@ def quietly() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
     main = threading.current_thread() is threading.main_thread()
-    if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave)
+    for signum in STOPS if main else ():
+        if signal.getsignal(signum) in (signal.default_int_handler, signal.SIG_DFL):
+            signal.signal(signum, _leave)
 
 
 def ready() -> None:
     """Imports are over: Ctrl-C is an exception again, and the run knows what to do with it."""
-    if signal.getsignal(signal.SIGINT) is _leave:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for signum in STOPS:
+        if signal.getsignal(signum) is _leave:
+            signal.signal(signum, signal.default_int_handler)
 
 
 def _leave(signum: int, frame: FrameType | None) -> None:

@@ -1,6 +1,5 @@
 """Tune rules on eight points each, judge them on other seeds, rank them."""
 
-import signal
 import sys
 from pathlib import Path
 
@@ -43,7 +42,6 @@ def command(
     from fedgm.study.standings import standings
     from fedgm.study.sweep import default_workers
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # scancel means what Ctrl-C means
     console = Screen()
     words = [*as_words(None, config_dir), *overrides]
     chosen = only.split(",") if only else []

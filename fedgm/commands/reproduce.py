@@ -1,6 +1,5 @@
 """A figure of the paper, or one of yours: run what is missing, draw it, judge its claims."""
 
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -86,7 +85,6 @@ def command(
     if table:
         require_marks(Path(table), TABLE)
     console = Screen()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # scancel means what Ctrl-C means
     if stored and "=" in stored and not Path(stored).exists():  # `--stored profile=tiny`: an override
         overrides, stored = (stored, *overrides), STORED
     words = [*as_words(profile, config_dir), *overrides]

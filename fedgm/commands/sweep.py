@@ -1,6 +1,5 @@
 """Run a W&B sweep file without an account; resumable, several at once."""
 
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,7 +68,6 @@ def command(
 
     if write and not best:
         raise click.UsageError("--write goes with --best")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # scancel means what Ctrl-C means
     console = Screen()
     words = [*as_words(profile, config_dir), *overrides]
     planned = work.load(file, words, seeds, output_dir, stored, console)

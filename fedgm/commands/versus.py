@@ -1,6 +1,5 @@
 """Compare algorithms over seeds: a table, a figure, a page and one sentence."""
 
-import signal
 from pathlib import Path
 
 import click
@@ -41,7 +40,6 @@ def command(
         raise click.UsageError("--tuned takes stored values, --eta sets one for all: give one of them")
     algorithms = [word for word in words if "=" not in word]
     overrides = [*as_words(profile, config_dir), *(word for word in words if "=" in word)]
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # scancel means what Ctrl-C means
     versus(
         *algorithms, overrides=overrides, seeds=parse_seeds(seeds), eta=eta, workers=workers,
         output_dir=output_dir, known=known,

@@ -17,6 +17,7 @@ from fedgm.clock import Stopwatch
 from fedgm.errors import FedGMError
 from fedgm.federated.ranks import is_lost
 from fedgm.lightning import DDPStrategy, Launcher, pl
+from fedgm.starting import STOPS
 
 PR_SET_PDEATHSIG = 1
 LOST = 76  # exit code of a worker that only failed because another one ended
@@ -214,7 +215,8 @@ def _work(
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:  # it died before this request
                 return
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for signum in STOPS:  # the first worker listens, and ends this one
+            signal.signal(signum, signal.SIG_IGN)
         os.environ["LOCAL_RANK"] = str(rank)
         function(*args, **kwargs)
         code = 0

@@ -77,11 +77,10 @@ def test_ctrl_c_while_it_is_importing(tmp_path, start, library):
     assert out == ""
 
 
-def test_ctrl_c_before_the_command_is_known(tmp_path):
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_before_the_command_is_known(tmp_path, signum):
     """While click is imported, the first of all; here an import that is interrupted and then goes on."""
-    (tmp_path / "click.py").write_text(
-        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
-    )
+    (tmp_path / "click.py").write_text(f"import os, time\nos.kill(os.getpid(), {signum:d})\ntime.sleep(60)\n")
     done = subprocess.run(
         [sys.executable, "-m", "fedgm", "list"], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True, text=True, timeout=PATIENCE,
@@ -89,3 +88,15 @@ def test_ctrl_c_before_the_command_is_known(tmp_path):
     )  # fmt: skip
     assert done.returncode == 130
     assert done.stderr == "stopped before the run began; the same command begins it\n"
+
+
+def test_sigterm_means_ctrl_c_once_imports_are_over():
+    script = (
+        "import os, signal\nfrom fedgm.starting import quietly, ready\nquietly()\nready()\n"
+        "try:\n    os.kill(os.getpid(), signal.SIGTERM)\n    signal.pause()\n"
+        "except KeyboardInterrupt:\n    print('stopped')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "stopped\n", "")

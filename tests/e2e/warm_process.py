@@ -90,8 +90,9 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
     request = serve()
     if request.get("tool"):
-        from fedgm.commands import main
+        from fedgm.__main__ import command
 
-        main(request["arguments"], prog_name="fedgm")
+        sys.argv = ["fedgm", *request["arguments"]]
+        command()
     sys.argv = ["run.py", *request["arguments"]]
     runpy.run_path(str(ROOT / "run.py"), run_name="__main__")
