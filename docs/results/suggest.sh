@@ -2,6 +2,8 @@
 # Holds suggested values against a grid of twelve points (docs/suggest.md): a problem is a name and its words.
 #   bash docs/results/suggest.sh alpha03 +experiment=fedgm data.alpha=0.3
 #   bash docs/results/suggest.sh vgg +experiment=vgg
+#   GRID="docs/results/small/literal_fedavg_grid.jsonl docs/results/small/literal_fedgm_grid.jsonl" \
+#     bash docs/results/suggest.sh delay5 +experiment=autonomous_literal                      # a grid that is stored
 # The grid has seed 0, its best point and the suggested values seeds 1, 2, 3. What is finished is skipped.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -10,13 +12,17 @@ home=outputs/suggest/$name words=("$@" winners=null track=none)
 fedgm=${FEDGM:-.venv/bin/fedgm} python=$(dirname "${FEDGM:-.venv/bin/fedgm}")/python
 export WANDB_MODE=disabled OMP_NUM_THREADS=1
 
-"$fedgm" sweep twelve "${words[@]}" --workers "${WORKERS:-2}" --output-dir "$home"
-"$fedgm" sweep twelve "${words[@]}" --output-dir "$home" --best --export "docs/results/suggest/${name}_grid.jsonl"
-best=$("$python" - "docs/results/suggest/${name}_grid.jsonl" <<'PY'
+grid=${GRID:-docs/results/suggest/${name}_grid.jsonl}
+if [ -z "${GRID:-}" ]; then
+  "$fedgm" sweep twelve "${words[@]}" --workers "${WORKERS:-2}" --output-dir "$home"
+  "$fedgm" sweep twelve "${words[@]}" --output-dir "$home" --best --export "$grid"
+fi
+best=$("$python" - $grid <<'PY'
 import sys
 from pathlib import Path
 from fedgm.results import archive
-run = max(archive.read(Path(sys.argv[1])), key=lambda run: run.score("test/acc") or 0)
+runs = [run for file in sys.argv[1:] for run in archive.read(Path(file))]
+run = max(runs, key=lambda run: run.score("test/acc") or 0)
 print(*(f"algorithm.{key}={run.facts['stages'][0][key]:g}" for key in ("eta", "beta", "nu")))
 PY
 )
