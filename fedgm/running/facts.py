@@ -83,15 +83,21 @@ def versions() -> dict[str, str]:
     return installed
 
 
+WRITTEN = (":!docs", ":!conf/best")  # by sweeps, beside runs that go on: rows, winners
+
+
 def commit() -> str | None:
-    """The commit of a checkout, with a mark where files were changed; None for an installed package."""
+    """The commit of a checkout, with a mark where its code was changed; None for an installed package."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
+
+    def git(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, timeout=10)
+
     try:
-        return subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-            cwd=root, capture_output=True, text=True, check=True, timeout=10,
-        ).stdout.strip()  # fmt: skip
+        named = git("describe", "--always", "--abbrev=12")
+        changed = git("diff", "--quiet", "HEAD", "--", ".", *WRITTEN).returncode != 0
     except (OSError, subprocess.SubprocessError):
         return None
+    return named.stdout.strip() + "-dirty" * changed if named.returncode == 0 else None
