@@ -26,6 +26,7 @@ CURRENT = "participation=autonomous_current"  # the second reading of Alg. 4
 GRIDS: dict[str, tuple[str, ...]] = {
     "ideal clients": ("fedavg_grid", "fedavgm_grid", "fedgm_grid"),
     "delay 5, start": ("autonomous_fedavg_grid", "autonomous_fedgm_grid"),
+    "delay 5, literal": ("literal_fedavg_grid", "literal_fedgm_grid"),
     "delay 5, current": (f"autonomous_fedavg_grid {CURRENT}", f"autonomous_fedgm_grid {CURRENT}"),
     "delay 10, start": ("delay10_fedavg_grid", "delay10_fedgm_grid"),
     "delay 10, current": (f"delay10_fedavg_grid {CURRENT}", f"delay10_fedgm_grid {CURRENT}"),
