@@ -118,7 +118,11 @@ def _rule(rule: ServerRule | Engine | None, rates: dict[str, float | None]) -> S
         missing = [name for name in rates if name not in given]
         hint = "FedGM(eta=1, beta=0.9, nu=0.9)"
         require(not missing, "FedGM", given or "()", f"a rule, or eta, beta and nu ({missing} missing)", hint)
-        return GeneralMomentum(given["eta"], given["beta"], given["nu"])
+        try:
+            return GeneralMomentum(given["eta"], given["beta"], given["nu"])
+        except ConfigError as error:  # named as it was typed here, not as on a command line
+            key, hint = (word.removeprefix("algorithm.") for word in (error.key, error.hint))
+            raise ConfigError(key, error.value, error.allowed, hint) from None
     require(not given, "rule", rule, f"a rule alone: it has its own {', '.join(given)}", "FedGM(rule)")
     if isinstance(rule, Momentum):
         rates_of = ", ".join(f"{name}={value:g}" for name, value in rule._asdict().items())
