@@ -146,15 +146,15 @@ def test_a_winner_by_a_loss_is_the_lowest(tmp_path):
 
 
 def test_stored_winners_have_the_means_of_the_figures():
-    """Figure 1ab of the README: 35.63 ± 0.36, 40.31 ± 0.81 and 43.80 ± 0.54 %."""
+    """Figure 1ab of the README: 35.14 ± 0.94, 39.17 ± 1.49 and 43.14 ± 1.00 %."""
     values = built(STORED)
     assert "cifar10, resnet, 125 rounds, ideal" in values["problems"][0]["label"]
     some = [run for run in values["runs"] if run["problem"] == 0]
-    figures = {"fedavg": (35.63, 0.36), "fedavgm": (40.31, 0.81), "fedgm": (43.80, 0.54)}
+    figures = {"fedavg": (35.14, 0.94), "fedavgm": (39.17, 1.49), "fedgm": (43.14, 1.00)}
     for algorithm, numbers in figures.items():
         (chooser,) = [run for run in some if run["algorithm"] == algorithm and run["chose"]]
         others = [run for run in some if run["hash"] == chooser["hash"] and not run["chose"]]
-        assert (chooser["seed"], sorted(run["seed"] for run in others)) == (0, [1, 2, 3])
+        assert (chooser["seed"], sorted(run["seed"] for run in others)) == (0, [1, 2, 3, 4, 5, 6])
         scores = [100 * run["scores"]["test/acc"] for run in others]
         assert (mean(scores), stdev(scores)) == pytest.approx(numbers, abs=0.005)
 

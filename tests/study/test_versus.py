@@ -24,7 +24,7 @@ def stored():
 
 
 def test_the_usual_three_at_their_stored_values_are_the_headline(stored):
-    # README's 35.6, 40.3 and 43.8 %; 3.5 points with its interval as docs/reproduction.md has it.
+    # Seeds 1, 2, 3 alone, as README quotes it; Figure 1ab has six.
     assert [round(sum(run.score() for run in runs) / 3, 3) for runs in stored.runs.values()] == [
         0.356,
         0.403,
