@@ -19,7 +19,7 @@ STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 def quietly() -> None:
-    """From now until :func:`ready`, Ctrl-C ends the process at once; a poor environment ends nothing.
+    """From now until :func:`ready`, Ctrl-C and SIGTERM end the process; a poor environment ends nothing.
 
     Pictures are files: a backend that matplotlib does not have would end any import of it. Letters that an
     ASCII terminal does not have become question marks.
@@ -35,10 +35,16 @@ def quietly() -> None:
 
 
 def ready() -> None:
-    """Imports are over: Ctrl-C is an exception again, and the run knows what to do with it."""
+    """Imports are over: Ctrl-C and SIGTERM are an exception, and the run knows what to do with it.
+
+    SIGTERM still ends a worker that torchrun or SLURM has started beside the first one: it may wait inside
+    torch, where no exception reaches it.
+    """
+    first = os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0")) == "0"
     for signum in STOPS:
         if signal.getsignal(signum) is _leave:
-            signal.signal(signum, signal.default_int_handler)
+            ends = signum == signal.SIGTERM and not first
+            signal.signal(signum, signal.SIG_DFL if ends else signal.default_int_handler)
 
 
 def _leave(signum: int, frame: FrameType | None) -> None:

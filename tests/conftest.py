@@ -1,5 +1,6 @@
 """For all tests: quick configurations and pictures, and the counts of long tests are shown at the end."""
 
+import signal
 from importlib.util import find_spec
 
 import pytest
@@ -27,6 +28,15 @@ def _quick_runs():
         patch.setattr(composing, "_compose", QuickCompose(composing._compose))
         patch.setattr(curves, "draw", QuickCurves(curves.draw))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _signals():
+    """A command that a test calls in this process sets them; what ends pytest's workers is SIGTERM."""
+    before = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for signum, handler in before.items():
+        signal.signal(signum, handler)
 
 
 @pytest.fixture

@@ -93,11 +93,12 @@ def commit() -> str | None:
         return None
 
     def git(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, timeout=10)
+        command = ["git", "--no-optional-locks", *words]
+        return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=10)
 
     try:
         named = git("describe", "--always", "--abbrev=12")
-        changed = git("diff", "--quiet", "HEAD", "--", ".", *WRITTEN).returncode != 0
+        changed = git("diff", "--no-ext-diff", "--quiet", "HEAD", "--", ".", *WRITTEN).returncode != 0
     except (OSError, subprocess.SubprocessError):
         return None
     return named.stdout.strip() + "-dirty" * changed if named.returncode == 0 else None

@@ -100,7 +100,7 @@ def plan(
             cfg = deepcopy(base)
             OmegaConf.update(cfg, "seed", seed)
             with_seed = (*words, f"seed={seed}")
-            values = {"line": f"{figure.name} {line.name}" if figure.number else line.name}
+            values = {"line": f"{figure.name} {line.name}" if figure.number or figure.claims else line.name}
             hash, rounds, every = identity(cfg), int(cfg.rounds), int(cfg.eval.every)
             folder = locate(cfg, with_seed, hash)
             jobs[line.key, seed] = Job(number, seed, dict(values), with_seed, folder, hash, rounds, every)

@@ -44,8 +44,8 @@ class Advice:
             f"{len(self.steps)} steps of {EACH} rounds).",
             "This is about the largest eta that stays as steady as the best points of our grids did. The "
             f"edge is known to a factor of {RATIO:.1f}: if the run is unsteady, try eta {eta / RATIO:.2g}.",
-            f"Expected: where FedAvg gets in {low:.1f} to {high:.1f} times as many rounds, as long as it is "
-            "speed that is missing. The second command is the paper's three stages from there.",
+            f"Expected: where FedAvg gets in {low:.1f} to {high:.1f} times as many rounds, as long as speed "
+            "is what limits the run. The second command is the paper's three stages from there.",
         ]
 
 

@@ -65,13 +65,15 @@ class Sweep:
 
         del one_run, curves
         threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # what the runs are forked with
-        for cfg in self.plan.configs:
-            config = validate(cfg)
-            self._require_measured(build_parts(config).board.columns)
-            if torch.cuda.device_count() == 0:  # else a trainer would open the device, and forks lose it
-                require_trainer(config, 1)
-        torch.set_num_threads(threads)
+        try:
+            for cfg in self.plan.configs:
+                torch.set_num_threads(1)  # what the runs are forked with; a trainer sets its own
+                config = validate(cfg)
+                self._require_measured(build_parts(config).board.columns)
+                if torch.cuda.device_count() == 0:  # else a trainer would open the device, and forks lose it
+                    require_trainer(config, 1)
+        finally:
+            torch.set_num_threads(threads)
 
     def _require_measured(self, columns: Sequence[str]) -> None:
         """Refuse a metric that no run will have."""

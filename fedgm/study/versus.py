@@ -21,7 +21,10 @@ from fedgm.study.sweep_progress import Results
 USUAL = ("fedavg", "fedavgm", "fedgm")
 EXPERIMENT = "fedgm"  # whose grids have chosen values for the usual three
 SEEDS = 3
-PROBLEM = ("data", "model", "task", "clients", "local", "participation", "client", "upload")  # of a grid
+PROBLEM = (  # of a grid
+    "data", "model", "task", "clients", "local", "participation", "client", "upload", "sending", "privacy",
+    "work",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -119,10 +122,12 @@ def origins(planned: PlannedFigure, eta: float | None, overrides: Sequence[str] 
         return [f"every algorithm at server rate {eta:g}; `fedgm versus` without --eta takes stored values"]
     lines = planned.figure.lines
     notes = [f"{line.name}{rates(planned, line.key)} ({_origin(planned, line.key)})" for line in lines]
-    changed = [word for word in overrides if word.lstrip("+~").split("=")[0].split(".")[0] in PROBLEM]
+    keys = {word: word.lstrip("+~").split("=")[0] for word in overrides}
+    changed = [word for word, key in keys.items() if key.split(".")[0] in PROBLEM and key != "data.root"]
+    if not changed or not any(_origin(planned, line.key).startswith("winner") for line in lines):
+        return notes
     command = shlex.join(["fedgm", "suggest", *overrides])
-    note = f"chosen without {' '.join(changed)}; `{command}` finds FedGM's values for this problem"
-    return [*notes, note] if changed else notes
+    return [*notes, f"chosen without {' '.join(changed)}; `{command}` finds FedGM's values for this problem"]
 
 
 def _origin(planned: PlannedFigure, key: str) -> str:

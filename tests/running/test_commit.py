@@ -1,5 +1,6 @@
 """The commit of a run: marked where the code that made it was changed, not where runs have written."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -11,6 +12,15 @@ from fedgm.running import facts
 def git(root: Path, *words: str) -> None:
     who = ("-c", "user.name=a", "-c", "user.email=a@b")
     subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True)
+
+
+@pytest.fixture(autouse=True)
+def nobodys_git(monkeypatch):
+    """Without the settings of whoever runs the tests, and of a hook that may run them."""
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
 
 
 @pytest.fixture
