@@ -105,7 +105,7 @@ def test_nothing_is_left_running(how, tmp_path):
     deployment = Deployment(tmp_path / "deployed", *one, nodes=1)
     until(lambda: deployment.pids("flwr-clientapp") or deployment.process.poll() is not None, deployment)
     os.kill(deployment.process.pid, how)
-    assert deployment.wait() == (130 if how == signal.SIGINT else -how)
+    assert deployment.wait() == (-how if how == signal.SIGKILL else 130)
     assert deployment.pids() == []
 
 
