@@ -8,7 +8,7 @@ import pytest
 from fedgm import clock
 from fedgm.lock import locked
 from fedgm.screen import Screen
-from fedgm.study import points
+from fedgm.study import figure_runs, points
 from fedgm.study.display import Display, closing
 from fedgm.study.runner import Runner
 from fedgm.study.sweep_progress import Results
@@ -152,3 +152,13 @@ def test_the_closing_table_names_what_failed_and_why(tmp_path):
     assert "1 finished, 5 waiting" in said
     assert "failed eta 0.5, beta 0.9: ended by SIGABRT" in said
     assert "best of" not in said  # not all are done
+
+
+def test_lines_of_all_figures_have_names_of_their_own():
+    """Two figures have a line "Autonomous FedGM (literal)"; the live table shows lines of all of them."""
+    words = ["profile=tiny", "rounds=100", "eval.every=5"]
+    places = [
+        {str(job.values["line"]) for job in figure_runs.make(name, 1, words, "outputs").jobs.values()}
+        for name in ("autonomous_literal", "long")
+    ]
+    assert places[0].isdisjoint(places[1])

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 import fedgm
 from fedgm import commands as cli
+from fedgm.errors import RefusedError
 from fedgm.study import versus
 
 NO_GPU = pytest.mark.skipif(torch.cuda.device_count() > 0, reason="there is a GPU")
@@ -90,6 +91,18 @@ def test_what_cannot_be_compared_is_refused(words, said):
     assert result.exit_code == 2, result.output
     assert said in result.output
     assert not Path("nowhere").exists()
+
+
+@NO_GPU
+def test_a_refusal_leaves_the_number_of_threads_as_it_was(monkeypatch, tmp_path):
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with pytest.raises(RefusedError, match="accelerator=gpu"):
+            fedgm.versus(overrides=["profile=tiny", "trainer=gpu"], output_dir=tmp_path)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_one_seed_says_nothing_of_noise():
