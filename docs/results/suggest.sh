@@ -2,6 +2,8 @@
 # Holds suggested values against a grid of twelve points (docs/suggest.md): a problem is a name and its words.
 #   bash docs/results/suggest.sh alpha03 +experiment=fedgm data.alpha=0.3
 #   bash docs/results/suggest.sh vgg +experiment=vgg
+#   bash docs/results/suggest.sh chitchat data=chitchat rounds=60 local.unit=steps local.epochs=5 local.optimizer=adamw \
+#     local.lr=0.001 eval.every=2
 #   GRID="docs/results/small/literal_fedavg_grid.jsonl docs/results/small/literal_fedgm_grid.jsonl" \
 #     bash docs/results/suggest.sh delay5 +experiment=autonomous_literal                      # a grid that is stored
 # The grid has seed 0, its best point and the suggested values seeds 1, 2, 3. What is finished is skipped.
