@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -12,6 +13,7 @@ from fedgm.client.controls import ScaffoldM
 from fedgm.client.momenta import FedCM
 from fedgm.client.optimizers import effective, is_plain_sgd
 from fedgm.client.rules import FedProx, LastUpdates, Scaffold
+from fedgm.data.clients import DatasetClients
 from fedgm.draws import generator
 from fedgm.errors import ConfigError, FedGMError
 from fedgm.lightning import pl
@@ -58,13 +60,13 @@ def groups(net):
     return torch.optim.SGD(rates, lr=1.0)
 
 
-def fit(make, rounds=3, trainer=None, **federated):
+def fit(make, rounds=3, trainer=None, data=None, **federated):
     module = Net(make)
     off = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
     server = fedgm.FedGM(GeneralMomentum(1.0, 0.0, 0.0))
     options = {**dict.fromkeys(off, False), **(trainer or {})}
     own = pl.Trainer(max_epochs=rounds, accelerator="cpu", devices=1, callbacks=[server], **options)
-    loop = fedgm.federate(own, clients(), **{"batch_size": 4, **federated})
+    loop = fedgm.federate(own, data or clients(), **{"batch_size": 4, **federated})
     own.fit(module)
     return loop, module.net
 
@@ -228,6 +230,15 @@ def test_what_a_scheme_was_told_it_keeps_and_samplers_are_told_too():
     biased = Autonomous(Biased(3, 1, 0, bias=0.5, favour=[0]), 1, (1, 1), 1, 0)
     with pytest.raises(TypeError, match="Biased needs labels"):  # a list of datasets has none
         fit(sgd(), rounds=1, participation=biased)
+    loop, _ = fit(sgd(), rounds=1, participation=biased, data=Labelled(clients(), 4, 0))
+    assert [loop.participation.sampler.availability(client) for client in range(3)] == [1, 0.5, 0.75]
+
+
+class Labelled(DatasetClients):
+    """Clients that say which classes their samples have."""
+
+    def labels(self, client):
+        return np.array([[0, 0], [1, 1], [0, 1]][client])
 
 
 def fedgm_facts(count):

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+import fedgm
 from fedgm.models import layout
 from fedgm.models.convolutional import cnn, resnet, vgg11
 from fedgm.models.layout import is_channels_last, torch_overruns
@@ -81,6 +82,24 @@ def test_so_do_those_of_an_estimate(faulty, monkeypatch, tmp_path, side, last):
     seen = []
     monkeypatch.setattr(diagnosis, "measure", lambda module, loss, given, **_: seen.extend(next(given[0])))
     diagnosis.estimate_run(run, tmp_path, 2)
+    assert seen[0].is_contiguous(memory_format=torch.channels_last) is last
+
+
+@pytest.mark.parametrize(("side", "last"), [(32, True), (48, False)])
+def test_so_do_those_of_an_evaluation(faulty, monkeypatch, tmp_path, side, last):
+    words = ["profile=tiny", "track=none", "rounds=1", "local.unit=steps", "local.epochs=1", "model=resnet8"]
+    few = ["clients.count=2", "clients.per_round=1", "data.train_samples=40", "data.test_samples=20"]
+    run = fedgm.run([*words, *few, f"data.resolution={side}", f"output_dir={tmp_path}"])
+    seen = []
+    forward = nn.Conv2d.forward
+
+    def watched(conv, images):
+        seen.append(images)
+        return forward(conv, images)
+
+    monkeypatch.setattr(nn.Conv2d, "forward", watched)
+    fedgm.evaluate(run.folder)
+    assert seen[0].shape[-1] == side
     assert seen[0].is_contiguous(memory_format=torch.channels_last) is last
 
 
