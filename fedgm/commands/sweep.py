@@ -90,7 +90,7 @@ def _dry_run(planned: "Sweep", workers: int) -> None:
     """What would be run, and how long it would take."""
     from fedgm.plain import plain
     from fedgm.results.summary import DONE
-    from fedgm.study.hours import rounds_left
+    from fedgm.study.hours import in_words, rounds_left
     from fedgm.study.sweep_progress import rung_rounds
 
     plan = planned.plan
@@ -112,4 +112,4 @@ def _dry_run(planned: "Sweep", workers: int) -> None:
     if jobs > 5:
         click.echo(f"  ... and {jobs - 5} more")
     hours = planned.expected_hours(workers)  # last: it may have to try some rounds out
-    click.echo(f"time:    about {hours:.2f} hours with {workers} workers")
+    click.echo(f"time:    about {in_words(hours)} with {workers} workers")

@@ -30,6 +30,18 @@ def expected_hours(results: Results, workers: int, say: Callable[[str], None]) -
     return seconds / workers / 3600
 
 
+def in_words(hours: float) -> str:
+    """Hours as people say them; what ends at once takes a second.
+
+    >>> in_words(0.0001), in_words(0.2), in_words(3.21), in_words(30)
+    ('1 second', '12 minutes', '3.2 hours', '30 hours')
+    """
+    seconds = max(1, round(hours * 3600))
+    if seconds < 100:
+        return f"{seconds} second{'s' * (seconds > 1)}"
+    return f"{seconds / 60:.0f} minutes" if seconds < 100 * 60 else f"{hours:.{int(hours < 10)}f} hours"
+
+
 def rounds_left(results: Results, halving: bool = True) -> list[float]:
     """Rounds that each job has still to run; where a rung has not decided yet, the mean over its points.
 

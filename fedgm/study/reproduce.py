@@ -21,6 +21,7 @@ from fedgm.study import evidence, judge, longer
 from fedgm.study.figure import choose
 from fedgm.study.figure_picture import picture
 from fedgm.study.figure_runs import PlannedFigure, as_sweep, make
+from fedgm.study.hours import in_words
 from fedgm.study.points import Job
 from fedgm.study.sweep import Sweep, default_workers, stored_runs
 from fedgm.study.sweep_progress import Results
@@ -97,7 +98,7 @@ class Reproduction:
         left = len(self.missing)
         if left and timed:
             hours = self.sweep.expected_hours(workers)
-            self.console.print(f"{left} runs to do, about {hours:.2f} hours with {workers} workers")
+            self.console.print(f"{left} runs to do, about {in_words(hours)} with {workers} workers")
 
     def run(self, workers: int) -> dict[tuple[str, int], str]:
         """Run what is missing; returns what failed."""
