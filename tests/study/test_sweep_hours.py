@@ -141,9 +141,7 @@ def test_a_dry_run_says_points_rounds_hours_and_leaves_nothing_behind(tmp_path):
     assert "algorithm.eta=0.5 algorithm.beta=0.7 seed=0\n" in text
     assert "... and 1 more" in text
     assert not (tmp_path / "o").exists()
-    timed(
-        plan(tmp_path).jobs[0], 30, 90.0, 30.0, "finished"
-    )  # 100 s a round; 5 * 6 + 20 + 10 are left
+    timed(plan(tmp_path).jobs[0], 30, 90.0, 30.0, "finished")  # 100 s a round; 5 * 6 + 20 + 10 are left
     text = typed("sweep", str(tmp_path / "s.yaml"), "--dry-run", "--workers", "1", "--output-dir", place)
     assert "6 runs, 1 done" in text
     assert "about 1.7 hours with 1 workers" in text
