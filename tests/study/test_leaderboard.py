@@ -69,13 +69,6 @@ def test_points_are_combined_or_listed():
     assert rule.swept == ["algorithm.eta", "algorithm.beta"]
 
 
-def test_a_number_that_yaml_takes_for_a_text_is_a_number(tmp_path):
-    assert planned(tmp_path, FILE.replace("level: 0.5", "level: 5e-1")).board.level == 0.5
-    points = board_file._points("x", {"algorithm.eta": intake.from_yaml("[1e-3, 1e-2]")})
-    assert points == ({"algorithm.eta": 0.001}, {"algorithm.eta": 0.01})
-    assert board_file._points("x", [intake.from_yaml("{algorithm.eta: 1e0}")]) == ({"algorithm.eta": 1.0},)
-
-
 @pytest.mark.parametrize("name", board_file.bundled())
 def test_bundled_boards_give_every_rule_eight_points(name):
     read = board_file.read(name)
@@ -193,7 +186,7 @@ def test_page_and_picture_come_from_stored_rows(tmp_path, filled):
         board_page.write(found, other)
 
 
-@pytest.mark.parametrize("words", [["rounds=60"], ["--only", "fedgm"]])
+@pytest.mark.parametrize("words", [["rounds=60"], ["--only", "fedgm"], ["--add", "mine.yaml"]])
 def test_a_page_shows_the_board_that_its_heading_names(tmp_path, filled, words):
     page = tmp_path / "page.md"
     told = ["leaderboard", str(filled / "b.yaml"), "--output-dir", str(filled / "o"), "--page", str(page)]
