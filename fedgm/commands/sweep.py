@@ -96,11 +96,12 @@ def _dry_run(planned: "Sweep", workers: int) -> None:
     plan = planned.plan
     jobs = len(plan.jobs)
     done = sum(planned.results.state(job) in DONE for job in plan.jobs)
-    points = f"{len(plan.file.points)} points x {len(plan.seeds)} seeds"
+    points = f"{len(plan.file.points)} points"
+    points += "" if "seed" in plan.file.points[0] else f" x {len(plan.seeds)} seeds"
+    lengths = sorted({job.rounds for job in plan.jobs})
+    rounds = f"{lengths[0]}" if len(lengths) == 1 else f"{lengths[0]} to {lengths[-1]}"
     click.echo(f"{plain(plan.file.name)}: {points} = {jobs} runs, {done} done")
-    click.echo(
-        f"rounds:  {plan.jobs[0].rounds} each, profile {plan.profile}, experiment {plain(plan.experiment)}"
-    )
+    click.echo(f"rounds:  {rounds} each, profile {plan.profile}, experiment {plain(plan.experiment)}")
     if rungs := rung_rounds(plan):
         left, whole = (sum(rounds_left(planned.results, halving)) for halving in (True, False))
         places = ", ".join(map(str, rungs))

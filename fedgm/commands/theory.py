@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from fedgm.errors import RefusedError
+from fedgm.errors import ConfigError, RefusedError
 from fedgm.starting import quietly, ready
 
 if TYPE_CHECKING:  # at run time only once the command runs: --help must not wait for torch
     from fedgm.config import RunConfig
     from fedgm.theory import Problem
     from fedgm.theory.estimate import Tell
+
+OPTIONS = {
+    "L": "--L", "sigma_l": "--sigma-l", "sigma_g": "--sigma-g", "f0_minus_fstar": "--gap",
+    "sigma_max": "--sigma-max",
+}  # fmt: skip
 
 
 @click.command()
@@ -71,7 +76,11 @@ def _assumed(constants: dict[str, Any]) -> "Problem":
     from fedgm.theory import Problem
 
     c = constants
-    return Problem(c["L"], c["sigma_l"], c["sigma_g"], c["gap"], c["sigma_max"])
+    try:
+        return Problem(c["L"], c["sigma_l"], c["sigma_g"], c["gap"], c["sigma_max"])
+    except ConfigError as error:  # named as it was typed
+        option, example = OPTIONS[error.key], error.hint.partition("=")[2]
+        raise ConfigError(option, error.value, error.allowed, f"{option} {example}") from None
 
 
 def _stored(folder: Path, words: tuple[str, ...]) -> "RunConfig":

@@ -1,6 +1,6 @@
 """What `fedgm suggest` and `schedule=auto` have a model of (docs/suggest.md), and what is refused."""
 
-from typing import Any
+from typing import Any, cast
 
 from fedgm.config import RunConfig
 from fedgm.errors import RefusedError
@@ -42,12 +42,14 @@ def _checks(node: dict[str, Any], local: int) -> list[tuple[bool, str]]:
         return [(False, f"participation={node['name']}. Try participation=ideal")]
     pulls = "stale clients pull x back there, so a larger eta is hardly faster"
     how, work, reference = node["normalize"], node["epochs"], node.get("reference", local)
-    works = isinstance(work, int) or 0 not in work
+    entries = cast(list[Any], work) if isinstance(work, list) else [work, work]  # of ideal clients: a number
+    pair = len(entries) == 2 and (isinstance(work, list) or node["name"] == "ideal")
     idle = "clients that sit out leave cohorts of other sizes than the test's"
     key, scaled = "participation.reference", f"the test shows what local.epochs={local} does"
     return [
         (node.get("anchor", "start") == "start", f"participation.anchor=current: {pulls}. Try fedgm sweep"),
         (how in ("none", "reference"), f"participation.normalize={how}. Try participation.normalize=none"),
-        (works, f"participation.epochs={work}: {idle}. Try participation.epochs=[1,6]"),
+        (pair, f"participation.epochs={work}: it is the least and the most. Try participation.epochs=[1,6]"),
+        (0 not in entries, f"participation.epochs={work}: {idle}. Try participation.epochs=[1,6]"),
         (reference == local, f"{key}={reference}: {scaled}. Try {key}={local}"),
     ]

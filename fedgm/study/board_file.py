@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 from fedgm import intake
 from fedgm.config.options import conf_dir
 from fedgm.errors import ClashError, RefusedError, near, require
-from fedgm.study.sweep_file import LARGEST, SweepFile, Value, metric_of
+from fedgm.study.sweep_file import LARGEST, SweepFile, Value, as_number, metric_of
 
 KEYS = ("title", "overrides", "metric", "level", "tune", "judge", "rules")
 RULE = ("name", "overrides", "points")
@@ -91,7 +91,8 @@ def read(place: str | Path) -> Board:
     content = _content(path)
     _require_keys(f"{path.name}: ", content, KEYS)
     metric, goal = metric_of(path, content)
-    level, tune, judge = content.get("level"), content.get("tune", 0), content.get("judge", [1, 2, 3])
+    level = as_number(content.get("level"))
+    tune, judge = content.get("tune", 0), content.get("judge", [1, 2, 3])
     require(_is_number(level), f"{path.name}: level", level, "a value of the metric", "level: 0.8")
     ok = type(tune) is int and tune >= 0
     require(ok, f"{path.name}: tune", tune, "a seed", "tune: 0")
@@ -181,6 +182,7 @@ def _points(where: str, node: Any) -> tuple[dict[str, Value], ...]:
             "the same keys in each",
             f"{next(iter(points[0]))}: in all",
         )
+    points = [{key: as_number(value) for key, value in point.items()} for point in points]  # 1e-3 is no word
     for key, value in (pair for point in points for pair in point.items()):
         ok = isinstance(value, int | float | str | bool) or value is None
         require(ok, f"{where}.{key}", value, "a number or a word", "algorithm.eta: 1.0")

@@ -14,6 +14,7 @@ from fedgm.study.standings import Standing, Standings
 
 HEAD = ("", "rule", "kind", "chosen on one seed", "score there", "score", "behind the first", "rounds to",
         "MB until then", "clients: std, p10", "tuning: rounds, diverged")  # fmt: skip
+ALONE = "One seed says nothing of the noise of seeds, so there are no intervals."
 NARROW = (0, 1, 3, 4, 5, 6, 7)  # what 80 columns have room for
 
 
@@ -35,17 +36,7 @@ def sentences(found: Standings) -> list[str]:
     if not judged:
         more = ["No rule is judged yet: the same command without --show runs what is left."]
         return [*last, *(more if found.open else [])]
-    lines = [f"First is {judged[0].rule.name}."]
-    if same := [line.rule.name for line in found.not_told_apart]:
-        lines.append(
-            f"Seeds do not tell it apart from {_listed(same)}: the interval of the difference has 0 in it."
-        )
-    base = found.base
-    if base is not None and base is not judged[0]:
-        ahead = [line.rule.name for line in judged if line is not base and found.gap(base, line).low > 0]
-        lines.append(f"Ahead of {base.rule.name} beyond the noise of seeds: {_listed(ahead) or 'none'}.")
-    how = f"{seeds} seeds, paired, each difference by its own variance ({seeds - 1} degrees of freedom)"
-    lines += [f"Intervals: 95 %, {how}.", *last]
+    lines = [f"First is {judged[0].rule.name}.", *(_noise(found) if seeds > 1 else [ALONE]), *last]
     if open_ := [line.rule.name for line in found.open]:
         lines.append(f"Not judged yet, so the order may change: {_listed(open_)}.")
     lines += [
@@ -57,6 +48,21 @@ def sentences(found: Standings) -> list[str]:
     if edge:
         lines.append(f"Chosen at the edge of its points, so perhaps not at its best: {_listed(edge)}.")
     return lines
+
+
+def _noise(found: Standings) -> list[str]:
+    """What the intervals tell apart, and how they were made."""
+    judged, seeds, lines = found.judged, len(found.board.judge), list[str]()
+    if same := [line.rule.name for line in found.not_told_apart]:
+        lines.append(
+            f"Seeds do not tell it apart from {_listed(same)}: the interval of the difference has 0 in it."
+        )
+    base = found.base
+    if base is not None and base is not judged[0]:
+        ahead = [line.rule.name for line in judged if line is not base and found.gap(base, line).low > 0]
+        lines.append(f"Ahead of {base.rule.name} beyond the noise of seeds: {_listed(ahead) or 'none'}.")
+    how = f"{seeds} seeds, paired, each difference by its own variance ({seeds - 1} degrees of freedom)"
+    return [*lines, f"Intervals: 95 %, {how}."]
 
 
 def write(found: Standings, page: Path) -> list[Path]:
@@ -122,13 +128,13 @@ def _judged(found: Standings, line: Standing) -> list[str]:
 
 
 def _interval(found: Standings, interval: Interval) -> str:
-    """``83.1 (80.2 to 86.0)``, in the unit in which the metric is shown."""
+    """``83.1 (80.2 to 86.0)``, in the unit in which the metric is shown; one seed has no interval."""
     metric = found.metric
     digits = 1 if metric.unit == "%" else 3
     mean_, low, high = (
         f"{metric.scale * v:.{digits}f}" for v in (interval.mean, interval.low, interval.high)
     )
-    return f"{mean_} ({low} to {high})"
+    return f"{mean_} ({low} to {high})" if interval.n > 1 else mean_
 
 
 def _chosen(line: Standing) -> str:
@@ -161,14 +167,16 @@ def _caption(found: Standings) -> str:
     """How the numbers came about, in two sentences."""
     board = found.board
     metric = "mean of the last 10 evaluations of " + board.metric
+    metric += "; 95 % intervals over seeds" if len(board.judge) > 1 else ""
     return (
         f"Each rule is tuned on at most eight points on seed {board.tune} and judged on {_seeds(found)} "
-        f"({metric}; 95 % intervals over seeds)."
+        f"({metric})."
     )
 
 
 def _seeds(found: Standings) -> str:
-    return "seeds " + _listed([str(seed) for seed in found.board.judge])
+    judge = found.board.judge
+    return f"seed{'s' if len(judge) > 1 else ''} {_listed([str(seed) for seed in judge])}"
 
 
 def _listed(names: list[str]) -> str:

@@ -114,7 +114,7 @@ def read(experiment: str, overrides: Sequence[str] = ()) -> PaperFigure:
     lines = tuple(_line(experiment, line) for line in node["lines"])
     keys = [line.key for line in lines]
     require(len(set(keys)) == len(keys), f"{experiment}: figure.lines", keys, "each key once", "other keys")
-    panels = tuple(_panel(experiment, words) for words in node.get("panels") or _default_panels(cfg))
+    panels = tuple(_panel(experiment, words) for words in node.get("panels") or default_panels(cfg))
     metric = str(node.get("metric") or panels[-1].metric.rpartition("/")[2])
     number = None if node.get("number") is None else str(node["number"])
     judged = tuple(claims.claims(node.get("claims") or ()))
@@ -135,7 +135,7 @@ def _seeds(experiment: str, node: dict[str, Any], profile: str) -> tuple[int, tu
     return count, tuple(int(seed) for seed in added)
 
 
-def _default_panels(cfg: DictConfig) -> list[str]:
+def default_panels(cfg: DictConfig) -> list[str]:
     """Training and test of the metric that judges a run."""
     from fedgm.running.parts import scoreboard_of  # imports Lightning
 

@@ -18,16 +18,17 @@ LEAST = 3  # rounds to measure: the first one also warms up
 
 def expected_hours(results: Results, workers: int, say: Callable[[str], None]) -> float:
     """From the measured rounds of its runs; where there are none, from first rounds, which it says."""
-    plan, measured, left = results.plan, dict[str, list[float]](), dict[str, float]()
+    plan, measured, left = results.plan, dict[str, list[float]](), list[tuple[str, float]]()
     for job, cfg, rounds in zip(plan.jobs, plan.configs, rounds_left(results), strict=True):
         model = str(cfg.model.name)  # a round of another model takes another time
         measured.setdefault(model, []).extend(_seconds(job.folder, job))
-        left[model] = left.get(model, 0.0) + rounds
-    if not any(left.values()):
+        left.append((model, rounds))
+    if not any(rounds for _, rounds in left):
         return 0.0
     every = [s for seconds in measured.values() for s in seconds] or [_first_rounds(plan, say)]
-    seconds = sum(median(measured[model] or every) * rounds for model, rounds in left.items())
-    return seconds / workers / 3600
+    a_round = {model: median(seconds or every) for model, seconds in measured.items()}
+    each = [a_round[model] * rounds for model, rounds in left]
+    return max(sum(each) / workers, *each) / 3600  # no number of workers is faster than the longest run
 
 
 def in_words(hours: float) -> str:

@@ -79,6 +79,7 @@ class SweepPlan:
 def make(file: SweepFile, extra: Sequence[str], seeds: Sequence[int], output_dir: str) -> SweepPlan:
     """Every point with its hash and folder; the first that cannot be composed is refused with its key."""
     _require_free(file, extra)
+    seeds = list(dict.fromkeys(seeds))  # a seed named twice is one run
     once = "seed" not in file.points[0] or len(seeds) == 1
     require_fits(once, "--seeds", ",".join(map(str, seeds)), "the sweep file sets seed", "--seeds 0")
     jobs_planned = len(file.points) * len(seeds)

@@ -54,8 +54,11 @@ class Standing:
 
     @property
     def megabytes(self) -> float | None:
-        """Sent and received by all clients of a round, together: from the last measured round."""
-        rows = [run.evaluations[-1] for run in self.judged.values() if run.evaluations]
+        """Sent and received by all clients of a round, together: the mean of all measured rounds.
+
+        Rounds differ where the number of clients does, or what a client sends.
+        """
+        rows = [row for run in self.judged.values() for row in run.evaluations if row.get("round")]
         sums = [(row.get("bytes/up") or 0) + (row.get("bytes/down") or 0) for row in rows]
         return mean(sums) / 1e6 if sums else None
 

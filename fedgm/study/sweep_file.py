@@ -151,7 +151,7 @@ def _drawn(path: Path, parameters: Mapping[str, Any], number: int) -> dict[str, 
     point: dict[str, Value] = {}
     for place, (name, node) in enumerate(parameters.items()):
         try:
-            point[name] = _number(draw(node, number, place))
+            point[name] = as_number(draw(node, number, place))
         except (ValueError, OverflowError) as error:
             key, hint = f"{path.name}: parameters.{name}", f"{name}: {{min: 0.5, max: 5.0}}"
             raise ClashError(key, dict(node), f"{kind(node)} has no such number ({error})", hint) from None
@@ -160,10 +160,11 @@ def _drawn(path: Path, parameters: Mapping[str, Any], number: int) -> dict[str, 
 
 def _values(node: Mapping[str, Any]) -> list[Value]:
     """The values of an entry; `1e-1` is a word to yaml and a number to Hydra, and here."""
-    return [_number(value) for value in (node["values"] if "values" in node else [node["value"]])]
+    return [as_number(value) for value in (node["values"] if "values" in node else [node["value"]])]
 
 
-def _number(value: Value) -> Value:
+def as_number(value: Value) -> Value:
+    """A word such as ``1e-3``, which yaml takes for a text, as the number that Hydra reads in it."""
     try:
         return float(value) if isinstance(value, str) else value
     except ValueError:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
 
@@ -13,8 +13,8 @@ from fedgm.results.curve import sign
 from fedgm.results.interval import paired
 from fedgm.results.labels import NAMES
 from fedgm.results.run import Run
-from fedgm.study.figure import Line, Panel, PaperFigure
-from fedgm.study.figure_runs import PlannedFigure, as_sweep, plan
+from fedgm.study.figure import Line, Panel, PaperFigure, default_panels
+from fedgm.study.figure_runs import CHOOSING, PlannedFigure, as_sweep, plan
 from fedgm.study.sweep import stored_runs
 from fedgm.study.sweep_progress import Results
 
@@ -60,26 +60,38 @@ class Comparison:
         by_line = {key: {run.seed: run for run in runs} for key, runs in self.runs.items()}
         column = main_metric([run for runs in self.runs.values() for run in runs])
         seeds = sorted(set.intersection(*(set(runs) for runs in by_line.values())))
+        left_out = [seed for seed in seeds if seed == CHOOSING and self._has_winners and len(seeds) > 1]
+        seeds = [seed for seed in seeds if seed not in left_out]
         if column is None or len(seeds) < 1 or len(by_line) < 2:
             return "Nothing to compare: too few runs are done."
         first = by_line[next(iter(by_line))][seeds[0]]
         way, metric = sign(goal(first, column)), first.board.metric(column)
         scores = {key: [runs[seed].score(column) for seed in seeds] for key, runs in by_line.items()}
-        if any(score is None for values in scores.values() for score in values):
-            return "Nothing to compare: a run has no score."
+        names = {line.key: line.name for line in self.planned.figure.lines}
+        lost = [names[key] for key, values in scores.items() if None in values]
+        if lost:
+            return f"Nothing to compare: {', '.join(lost)} diverged, and {column} has no chance level."
         shown = {key: [metric.scale * float(v or 0.0) for v in values] for key, values in scores.items()}
         best, second = sorted(shown, key=lambda key: -way * mean(shown[key]))[:2]
         lead = paired([way * v for v in shown[best]], [way * v for v in shown[second]])
-        names = {line.key: line.name for line in self.planned.figure.lines}
-        ahead = f"{names[best]} is {lead.mean:.1f} {metric.difference} ahead of {names[second]}".replace(
-            "  ", " "
-        )
+        digits = 1 if metric.unit == "%" else 3
+        size, low, high = (f"{value:.{digits}f}" for value in (lead.mean, lead.low, lead.high))
+        unit = f" {metric.difference}" if metric.difference else f" of {metric.words('test')}"
+        ahead = f"{names[best]} is {size}{unit} ahead of {names[second]}"
         if len(seeds) < 2:
             return f"{ahead} on one seed, which says nothing of the noise of seeds. Try --seeds {SEEDS}."
-        inside = f"{lead.low:.1f} to {lead.high:.1f}, {len(seeds)} seeds"
+        inside = f"{low} to {high}, {len(seeds)} seeds"
+        chose = f" Seed {CHOOSING} does not count: it has chosen the values." if left_out else ""
         if lead.low > 0:
-            return f"{ahead}, beyond the noise of seeds: {inside}."
-        return f"{ahead}, within the noise of seeds ({inside}): they cannot be told apart."
+            return f"{ahead}, beyond the noise of seeds: {inside}.{chose}"
+        return f"{ahead}, within the noise of seeds ({inside}): they cannot be told apart.{chose}"
+
+    @property
+    def _has_winners(self) -> bool:
+        """Whether a grid has chosen the values of a line, on one seed."""
+        lines = self.planned.figure.lines
+        own = self.planned.figure.has_winners
+        return own and any(_origin(self.planned, line.key).startswith("winner") for line in lines)
 
 
 def rates(planned: PlannedFigure, key: str) -> str:
@@ -109,9 +121,12 @@ def load(
     rate = [] if eta is None else ["winners=null", f"algorithm.eta={eta:g}"]
     lines = tuple(Line(name, NAMES.get(name, name), (f"algorithm={name}", *rate)) for name in names)
     title = ", ".join(line.name for line in lines)
-    panels = (Panel("train/acc", ""), Panel("test/acc", ""))
-    figure = PaperFigure(EXPERIMENT, None, title, panels, "acc", (), lines, has_winners=eta is None)
+    figure = PaperFigure(EXPERIMENT, None, title, (), "", (), lines, has_winners=eta is None)
     planned = plan(figure, seeds, overrides, str(output_dir))
+    words = default_panels(planned.config(names[0]))  # of the metric that judges this task
+    panels = tuple(Panel(column, "") for column in words)
+    judged = replace(figure, panels=panels, metric=words[-1].rpartition("/")[2])
+    planned = replace(planned, figure=judged)
     results = Results(as_sweep([planned], overrides, str(output_dir)), stored_runs(known))
     return Comparison(planned, results)
 

@@ -55,6 +55,8 @@ def test_the_setting_in_symbols_by_hand():
         (["theory", "algorithm=fedexp"], "the theorems cover FedGM"),
         (["theory", "schedule=cosine"], "changes them every round"),
         (["theory", "algorithm=fedgn"], "Try algorithm=fedgm"),
+        (["theory", "--gap", "-1"], "--gap=-1.0: expected a number from 0 on. Try --gap 1.0"),
+        (["theory", "--sigma-max", "0.5"], "--sigma-max=0.5: expected at least sigma_g=1"),
         (["theory", "--estimate", "nowhere"], "there is no config.yaml"),
         (["timeline", "nowhere"], "nowhere is not a run folder"),
     ],

@@ -98,6 +98,9 @@ def test_the_test_has_the_clients_of_the_run_where_they_are_ideal():
         (["algorithm=fedavgm"], "algorithm=fedavgm: the test sets algorithm itself"),
         (["schedule.etas=[1]"], "the test sets schedule itself"),
         (["participation=autonomous", "participation.epochs=[0,6]"], r"Try participation.epochs=\[1,6\]"),
+        (["participation=autonomous", "participation.epochs=3"], r"Try participation.epochs=\[1,6\]"),
+        (["participation=autonomous", "participation.epochs=[1,2,3]"], "the least and the most"),
+        (["participation=autonomous", "participation.epochs=many"], "the least and the most"),
         (["participation=autonomous", "participation.reference=7"], "Try participation.reference=3"),
         (["participation=autonomous", "participation.delay=0"], "Try participation.delay=5"),  # by the run
         (["client=feddyn"], "Try algorithm=fedavg, or client=plain"),  # by the run; only one is free here

@@ -186,7 +186,7 @@ def test_page_and_picture_come_from_stored_rows(tmp_path, filled):
         board_page.write(found, other)
 
 
-@pytest.mark.parametrize("words", [["rounds=60"], ["--only", "fedgm"]])
+@pytest.mark.parametrize("words", [["rounds=60"], ["--only", "fedgm"], ["--add", "mine.yaml"]])
 def test_a_page_shows_the_board_that_its_heading_names(tmp_path, filled, words):
     page = tmp_path / "page.md"
     told = ["leaderboard", str(filled / "b.yaml"), "--output-dir", str(filled / "o"), "--page", str(page)]

@@ -82,6 +82,15 @@ def test_hours_are_those_of_the_measured_rounds_with_their_evaluations(tmp_path)
     )
 
 
+def test_more_workers_than_runs_do_not_make_them_shorter(tmp_path):
+    made = plan(tmp_path, WHOLE)
+    for job in made.jobs[:4]:
+        timed(job, 30, 2.0, 6.0, "finished")
+    timed(made.jobs[4], 10, 2.0, 6.0)  # 20 rounds are left, and 30 of the last
+    assert expected_hours(Results(made), 1, print) == pytest.approx((20 + 30) * 4.0 / 3600)
+    assert expected_hours(Results(made), 8, print) == pytest.approx(30 * 4.0 / 3600)
+
+
 def test_a_model_has_its_own_time_and_rounds_before_an_evaluation_tell_nothing(tmp_path):
     text = WHOLE.replace("algorithm.beta: {values: [0.7, 0.9]}", "model: {values: [resnet, vgg11]}")
     made = plan(tmp_path, text)
@@ -141,12 +150,24 @@ def test_a_dry_run_says_points_rounds_hours_and_leaves_nothing_behind(tmp_path):
     assert "algorithm.eta=0.5 algorithm.beta=0.7 seed=0\n" in text
     assert "... and 1 more" in text
     assert not (tmp_path / "o").exists()
-    timed(
-        plan(tmp_path).jobs[0], 30, 90.0, 30.0, "finished"
-    )  # 100 s a round; 5 * 6 + 20 + 10 are left
+    timed(plan(tmp_path).jobs[0], 30, 90.0, 30.0, "finished")  # 100 s a round; 5 * 6 + 20 + 10 are left
     text = typed("sweep", str(tmp_path / "s.yaml"), "--dry-run", "--workers", "1", "--output-dir", place)
     assert "6 runs, 1 done" in text
     assert "about 1.7 hours with 1 workers" in text
+
+
+def test_a_dry_run_counts_points_that_set_seed_or_rounds(tmp_path):
+    part = "parameters: {seed: {values: [0, 1]}, rounds: {values: [4, 8]}}\n"
+    (tmp_path / "s.yaml").write_text(f"method: grid\nmetric: {{name: test/acc, goal: maximize}}\n{part}")
+    done = ("--dry-run", "--workers", "1", "--output-dir", str(tmp_path / "o"), "profile=tiny", *SMALL)
+    text = typed("sweep", str(tmp_path / "s.yaml"), *done)
+    assert "s: 4 points = 4 runs, 0 done" in text
+    assert "rounds:  4 to 8 each" in text
+
+
+def test_a_seed_named_twice_is_one_run(tmp_path):
+    assert [job.seed for job in plan(tmp_path, WHOLE, seeds=(1, 0, 1)).jobs[:3]] == [1, 0, 1]
+    assert len(plan(tmp_path, WHOLE, seeds=(1, 0, 1)).jobs) == 12
 
 
 def test_a_dry_run_of_a_figure_says_runs_and_hours_and_leaves_nothing_behind(tmp_path):

@@ -1,5 +1,6 @@
 """`fedgm versus`: the comparison that people come for, from stored rows and from runs of its own."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ import fedgm
 from fedgm import commands as cli
 from fedgm.errors import RefusedError
 from fedgm.study import versus
+from fedgm.tasks.metric import LOSS, Scoreboard
 
 NO_GPU = pytest.mark.skipif(torch.cuda.device_count() > 0, reason="there is a GPU")
 STORED = Path(__file__).parents[2] / "docs/results/small"
+CONTRIBUTED = Path(__file__).parents[1] / "contributor"
 TINY = [
     "profile=tiny", "rounds=2", "data.train_samples=200", "data.test_samples=20", "eval.train_samples=20",
     "clients.count=10", "clients.per_round=2", "local.unit=steps", "local.epochs=1", "track=none",
@@ -103,6 +106,47 @@ def test_a_refusal_leaves_the_number_of_threads_as_it_was(monkeypatch, tmp_path)
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
+
+
+def test_the_seed_that_chose_the_values_does_not_judge_them():
+    said = versus.load(seeds=[0, 1, 2], known=[STORED]).sentence()
+    alone = versus.load(seeds=[1, 2], known=[STORED]).sentence()
+    assert said == f"{alone} Seed 0 does not count: it has chosen the values."
+
+
+def judged_by_loss(stored: versus.Comparison, losses: dict[str, list[float]], **more):
+    """The same runs as if a task without accuracy had these losses on seeds 1, 2 and 3."""
+    facts = Scoreboard((LOSS,), "test/loss").describe() | more
+    return {
+        key: [
+            replace(
+                run, facts=run.facts | facts | {"seed": seed}, evaluations=[{"round": 1, "test/loss": value}]
+            )
+            for seed, (run, value) in enumerate(zip(stored.runs[key], values, strict=False), 1)
+        ]
+        for key, values in losses.items()
+    }
+
+
+def test_a_lead_in_loss_is_not_rounded_to_nothing(stored, monkeypatch):
+    losses = {"fedavg": [1.531, 1.542, 1.536], "fedgm": [1.502, 1.511, 1.507]}
+    runs = judged_by_loss(stored, losses)
+    monkeypatch.setattr(versus.Comparison, "runs", property(lambda self: runs))
+    assert stored.sentence() == (
+        "FedGM is 0.030 of test loss ahead of FedAvg, beyond the noise of seeds: 0.027 to 0.033, 3 seeds."
+    )
+    runs = judged_by_loss(stored, losses, status="diverged")
+    assert stored.sentence().startswith("Nothing to compare: FedAvg, FedGM diverged, and test/loss has no")
+
+
+def test_a_task_without_accuracy_is_compared_by_its_own_metric(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(CONTRIBUTED))
+    words = [*TINY, f"hydra.searchpath=[{CONTRIBUTED / 'my_conf'}]", "task=two_guesses"]
+    made = fedgm.versus(
+        "fedavg", "fedgm", overrides=words, seeds=[0], eta=1.0, workers=1, output_dir=tmp_path
+    )
+    assert "test/top2, %" in made["table"][0]
+    assert "points ahead of" in made["sentence"]
 
 
 def test_one_seed_says_nothing_of_noise():
