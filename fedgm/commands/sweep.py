@@ -113,4 +113,5 @@ def _dry_run(planned: "Sweep", workers: int) -> None:
     if jobs > 5:
         click.echo(f"  ... and {jobs - 5} more")
     hours = planned.expected_hours(workers)  # last: it may have to try some rounds out
-    click.echo(f"time:    about {in_words(hours)} with {workers} workers")
+    expected = f"about {in_words(hours)} with {workers} workers" if hours else "nothing is left to run"
+    click.echo(f"time:    {expected}")

@@ -154,6 +154,10 @@ def test_a_dry_run_says_points_rounds_hours_and_leaves_nothing_behind(tmp_path):
     text = typed("sweep", str(tmp_path / "s.yaml"), "--dry-run", "--workers", "1", "--output-dir", place)
     assert "6 runs, 1 done" in text
     assert "about 1.7 hours with 1 workers" in text
+    for job in plan(tmp_path).jobs:
+        timed(job, 30, 9.0, 3.0, "finished")
+    text = typed("sweep", str(tmp_path / "s.yaml"), "--dry-run", "--workers", "1", "--output-dir", place)
+    assert text.endswith("time:    nothing is left to run\n")
 
 
 def test_a_dry_run_counts_points_that_set_seed_or_rounds(tmp_path):
