@@ -112,6 +112,8 @@ def _dry_run(planned: "Sweep", workers: int) -> None:
         click.echo(f"  {plain(' '.join(job.overrides), 4096)}")
     if jobs > 5:
         click.echo(f"  ... and {jobs - 5} more")
+    if not any(rounds_left(planned.results)):
+        click.echo("time:    nothing is left to run")
+        return
     hours = planned.expected_hours(workers)  # last: it may have to try some rounds out
-    expected = f"about {in_words(hours)} with {workers} workers" if hours else "nothing is left to run"
-    click.echo(f"time:    {expected}")
+    click.echo(f"time:    about {in_words(hours)} with {workers} workers")
