@@ -10,6 +10,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
+from fedgm.errors import require_fits
 from fedgm.results import archive
 from fedgm.results.run import Key, Run, once
 from fedgm.screen import Screen
@@ -121,5 +122,8 @@ def load(
     for path in added:
         board = board.with_rules(path)
     board = board.only(only) if only else board
+    for word in overrides:
+        key, _, value = word.lstrip("+~").partition("=")
+        require_fits(key != "seed", key, value, "tune and judge of the board set it", "a board of your own")
     known = stored_runs(stored)
     return Leaderboard(board, tuple(overrides), str(output_dir), console or Screen(), known)

@@ -1,11 +1,13 @@
-"""Boards that are seldom written: one judging seed, rounds of different sizes, 1e-3."""
+"""Boards that are seldom written: one judging seed, rounds of different sizes, 1e-3, a seed that is typed."""
 
 from dataclasses import replace
 
 import pytest
 
 from fedgm import intake
+from fedgm.errors import FedGMError
 from fedgm.study import board_file, board_page
+from fedgm.study.board import load
 from fedgm.study.standings import standings
 from tests.study.test_leaderboard import FILE, fill, planned
 
@@ -37,3 +39,10 @@ def test_a_round_that_differs_from_the_last_one_counts_in_what_was_sent(tmp_path
     rows = [{"round": 0}, {"round": 2, "bytes/up": 300, "bytes/down": 100}, {"round": 4, "bytes/up": 0}]
     judged = {seed: replace(run, evaluations=rows) for seed, run in line.judged.items()}
     assert replace(line, judged=judged).megabytes == pytest.approx(200 / 1e6)
+
+
+def test_the_seed_is_the_boards():
+    with pytest.raises(
+        FedGMError, match=r"seed=3: tune and judge of the board set it. Try a board of your own"
+    ):
+        load("hapt", ["seed=3"])
