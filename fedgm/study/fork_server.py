@@ -87,7 +87,8 @@ class ForkServer:
 def _serve(channel: socket.socket, parent: int) -> None:
     """Fork on request, report ends, until the other side closes."""
     _die_with(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the sweep decides what Ctrl-C means
+    for signum in (signal.SIGINT, signal.SIGTERM):  # sent to the group: the sweep decides
+        signal.signal(signum, signal.SIG_IGN)
     running: dict[int, int] = {}  # pid -> number
     buffer = b""
     while True:

@@ -98,14 +98,21 @@ def test_a_crash_stays_in_its_run(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_sweep_leaves_nothing_behind(tmp_path, signum):
+@pytest.mark.parametrize("to", ["sweep", "group"])  # a terminal and a batch system send it to the whole group
+def test_a_stopped_sweep_leaves_nothing_behind(tmp_path, signum, to):
     process = start(sweep_file(tmp_path, "[3.0, 4.0]", rounds=4000), tmp_path / "o")
     files = "*/*/seed=*/metrics.jsonl"
     until_seen(lambda: sum(bool(rows.read(p)) for p in (tmp_path / "o").glob(files)) == 2, process)
     children = descendants(process.pid)
     assert len(children) == 3  # the server and two runs
+    group = [pid for pid in children if os.getpgid(pid) != pid]  # each run leads a group of its own
+    assert len(group) == 1
+    for pid in group if to == "group" else []:
+        os.kill(pid, signum)
     process.send_signal(signum)
-    assert "stopped; the same command continues" in finish(process, code=130)
+    text = finish(process, code=130)
+    assert "stopped; the same command continues" in text
+    assert "Traceback" not in text
     assert not any(is_alive(pid) for pid in children)
     assert [run.status for run in below(tmp_path / "o")] == ["stopped", "stopped"]
 
