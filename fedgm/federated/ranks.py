@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import distributed
 
-from fedgm.errors import FedGMError
+from fedgm.errors import FedGMError, RefusedError
 from fedgm.lightning import ClusterEnvironment, SLURMEnvironment, TorchElasticEnvironment
 
 PATIENCE = timedelta(days=1)  # for the first process to load and decide; its launcher notices its death
@@ -54,10 +54,14 @@ class World:
 @cache
 def world() -> World | None:
     """The processes that torchrun or srun has started for this run; None where this one is alone."""
-    environment = _environment()
-    if environment is None or environment.world_size() == 1:
-        return None
-    rank, size = environment.global_rank(), environment.world_size()
+    try:
+        environment = _environment()
+        if environment is None or environment.world_size() == 1:
+            return None
+        rank, size = environment.global_rank(), environment.world_size()
+    except (KeyError, ValueError) as error:
+        variable = f"{type(error).__name__}: {_first_line(error)}"
+        raise RefusedError(f"variables of torchrun or srun cannot be read ({variable}). Unset them") from None
     os.environ |= {"MASTER_ADDR": environment.main_address, "MASTER_PORT": str(environment.main_port)}
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size)}
     store, _, _ = next(distributed.rendezvous("env://"))

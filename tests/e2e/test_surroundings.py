@@ -1,6 +1,7 @@
 """Odd surroundings: a run ends as elsewhere, or a sentence says what is in its way, before training."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,21 @@ def test_a_shell_of_salloc_is_no_reason_to_start_two_processes(commands, tmp_pat
         run = commands.run(tmp_path / str(workers), *ONE, f"trainer.workers={workers}", **shell)
         assert run.code == 0, run.text
         assert result(run.output_dir) == calm
+
+
+@pytest.mark.parametrize(
+    "shell",
+    [
+        {"SLURM_STEP_NUM_TASKS": "x"},
+        {"TORCHELASTIC_RUN_ID": "7"},
+        {"TORCHELASTIC_RUN_ID": "7", "WORLD_SIZE": "2", "RANK": ""},
+    ],
+)
+def test_what_a_launcher_left_behind_is_refused_by_a_sentence(commands, tmp_path, shell):
+    run = commands.run(tmp_path / "o", *ONE, **shell)
+    assert run.code == 2
+    assert re.search(r"error: variables of torchrun or srun cannot be read \((Key|Value)Error: ", run.text)
+    assert "Traceback" not in run.text
 
 
 def python(*words: str, **env: str) -> "subprocess.CompletedProcess[str]":
