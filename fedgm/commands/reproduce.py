@@ -70,7 +70,7 @@ def command(
     a figure:, such as outer, or one of yours with --config-dir.
 
     The same command again continues. --seeds 3 means 1, 2, 3 where winners were chosen on seed 0, else
-    0, 1, 2. OVERRIDES go to every run.
+    0, 1, 2. OVERRIDES go to every run. all --stored judges profile full, too, where it has rows.
     """
     from fedgm.plain import plain
     from fedgm.screen import Screen
@@ -90,15 +90,16 @@ def command(
     words = [*as_words(profile, config_dir), *overrides]
     count = workers or default_workers()
     chosen = None if seeds is None else parse_seeds(seeds)
-    planned = work.load(figure, words, chosen, output_dir, stored, console, archives)
-    planned.show_plan(count, timed=stored is None)
+    works = work.load_all(figure, words, chosen, output_dir, stored, console, archives)
+    for planned in works:
+        planned.show_plan(count, timed=stored is None)
     if dry_run:
         return
-    failed = planned.run(count) if stored is None else {}
-    folder = Path(out) if out else work.folder_of(planned)
-    verdicts = planned.conclude(folder)
+    failed = works[0].run(count) if stored is None else {}
+    folder = Path(out) if out else work.folder_of(works[0])
+    verdicts = work.conclude(works, folder)
     if export:
-        console.say(f"  {planned.export(Path(export))} runs in {export}")
+        console.say(f"  {work.export(works, Path(export))} runs in {export}")
     for path in _pages(verdicts, folder, report, table):
         console.say(f"  {path}")
     for reason in sorted(set(failed.values())):

@@ -23,28 +23,39 @@ The rules are in [claims.md](claims.md), version 2; verdicts by version 1 are
 
 def markdown(verdicts: Sequence[dict[str, Any]], pictures: Path, home: Path) -> str:
     """The page, from what the verdict.json of each figure holds; links are relative to ``home``."""
-    sections = [HEAD, _overview(verdicts), _pooled(verdicts)]
-    sections += [_figure(verdict, pictures, home) for verdict in verdicts]
-    sections.append(_not_run(verdicts))
+    profiles = list(dict.fromkeys(verdict["profile"] for verdict in verdicts))
+    sections = [HEAD, _overview(verdicts, profiles), *(_pooled(verdicts, profile) for profile in profiles)]
+    sections += [_figure(verdict, pictures, home, _where(verdict, profiles)) for verdict in verdicts]
+    sections.append(_not_run(verdicts, profiles))
     return "\n".join(sections)
 
 
-def _overview(verdicts: Sequence[dict[str, Any]]) -> str:
-    """Figure, claim, verdict, command, profile and seeds in one table."""
+def _overview(verdicts: Sequence[dict[str, Any]], profiles: Sequence[str]) -> str:
+    """What the paper says, with the verdict at each profile: a line a claim."""
     lines = [
-        "| figure | claim | verdict | profile, rounds, seeds | command |",
-        "|---|---|---|---|---|",
+        f"| figure | what the paper says | {' | '.join(f'at `{name}`' for name in profiles)} | command |",
+        f"|---|---|{'---|' * len(profiles)}---|",
     ]
+    figures: dict[str, dict[str, dict[str, Any]]] = {}
     for verdict in verdicts:
-        scale = f"{verdict['profile']}, {verdict['rounds']}, {_listed(verdict['judged on'])}"
-        lines += [
-            f"| {verdict['figure']} | {claim['claim']}: {claim['text']} "
-            f"| {_judged(verdict, claim)}{_beside(verdict, claim)} | {scale} | `{verdict['command']}` |"
-            for claim in verdict["claims"]
-        ]
-        if not verdict["claims"]:
-            lines.append(f"| {verdict['figure']} | none | - | {scale} | `{verdict['command']}` |")
+        figures.setdefault(verdict["name"], {})[verdict["profile"]] = verdict
+    for at in figures.values():
+        first = next(iter(at.values()))
+        for number, claim in enumerate(first["claims"] or [None]):
+            words = f"{claim['claim']}: {claim['text']}" if claim else "none"
+            cells = [_cell(at[name], number) if name in at else "not run" for name in profiles]
+            cells = [str(first["figure"]), words, *cells, f"`{first['command']}`"]
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _cell(verdict: dict[str, Any], number: int) -> str:
+    """A verdict, and what it rests on: rounds and seeds."""
+    if not verdict["claims"] or not _was_run(verdict):
+        return "not run" if verdict["claims"] else "-"
+    claim = verdict["claims"][number]
+    scale = f"{verdict['rounds']} rounds, seeds {_listed(verdict['judged on'])}"
+    return f"{_verdict(claim)}{_beside(verdict, claim)}; {scale}"
 
 
 def table(verdicts: Sequence[dict[str, Any]]) -> str:
@@ -67,10 +78,6 @@ def _was_run(verdict: dict[str, Any]) -> bool:
     return any(line["last10"] for line in verdict["lines"])
 
 
-def _judged(verdict: dict[str, Any], claim: dict[str, Any]) -> str:
-    return _verdict(claim) if _was_run(verdict) else "not run"
-
-
 def _verdict(claim: dict[str, Any]) -> str:
     """In bold where all runs are there: `undecided` because runs are missing says nothing about the claim."""
     lacking = any(part["missing"] for part in claim["parts"])
@@ -90,11 +97,12 @@ def _beside(verdict: dict[str, Any], claim: dict[str, Any]) -> str:
     return f" ({'; '.join(words)})" if words else ""
 
 
-def _pooled(verdicts: Sequence[dict[str, Any]]) -> str:
-    """What the pooled intervals rest on, or why there are none."""
-    said = next((verdict["pooled"] for verdict in verdicts if verdict.get("pooled")), {})
+def _pooled(verdicts: Sequence[dict[str, Any]], profile: str) -> str:
+    """What the pooled intervals of a profile rest on, or why there are none."""
+    of_profile = (verdict["pooled"] for verdict in verdicts if verdict["profile"] == profile)
+    said = next(filter(None, of_profile), dict[str, Any]())
     lines = [
-        f"Pooled deviation of a difference in {'training' if split == SPLITS[0] else split}: "
+        f"Pooled deviation of a difference in {'training' if split == SPLITS[0] else split}, `{profile}`: "
         f"{entry['deviation']:.2f} points, from {entry['comparisons']} comparisons that share no run "
         f"({entry['df']} degrees of freedom; Bartlett's test of equal variances: p = {entry['p']:.2g}"
         f"{'' if entry['p'] >= LEVEL else ', so no pooled interval is shown'})."
@@ -119,12 +127,19 @@ def _listed(seeds: Sequence[int]) -> str:
     return ", ".join(map(str, seeds))
 
 
-def _figure(verdict: dict[str, Any], pictures: Path, home: Path) -> str:
+def _where(verdict: dict[str, Any], profiles: Sequence[str]) -> str:
+    """What a second profile is marked by."""
+    return "" if verdict["profile"] == profiles[0] else f" (profile {verdict['profile']})"
+
+
+def _figure(verdict: dict[str, Any], pictures: Path, home: Path, where: str) -> str:
     """A section: picture, numbers of each line, parts of each claim."""
-    words = [f"## {verdict['heading']}", ""]
-    picture = pictures / verdict["name"] / f"{verdict['name']}.png"
-    if picture.exists():
-        words += [f"![{_title(verdict)}]({os.path.relpath(picture, home)})", ""]
+    words = [f"## {verdict['heading']}{where}", ""]
+    name = str(verdict["name"])
+    for picture in (pictures / verdict["profile"] / name / f"{name}.png", pictures / name / f"{name}.png"):
+        if _was_run(verdict) and picture.exists():  # beside the first profile others have a folder
+            words += [f"![{_title(verdict)}]({os.path.relpath(picture, home)})", ""]
+            break
     if not _was_run(verdict):
         return "\n".join([*words, f"Not run. `{verdict['command']}` runs, draws and judges it.", ""])
     words += [_lines(verdict), ""]
@@ -210,11 +225,13 @@ def interval(ends: dict[str, Any], unit: str, seeds: int | None = None) -> str:
     return f"{mean} [{ends['low']:{sign}.2f}, {ends['high']:{sign}.2f}] {word}"
 
 
-def _not_run(verdicts: Sequence[dict[str, Any]]) -> str:
+def _not_run(verdicts: Sequence[dict[str, Any]], profiles: Sequence[str]) -> str:
     """What is missing, by figure."""
     words = ["## What was not run", ""]
     lines = [
-        f"- {_title(verdict)}: {'; '.join(verdict['missing'])}" for verdict in verdicts if verdict["missing"]
+        f"- {_title(verdict)}{_where(verdict, profiles)}: {'; '.join(verdict['missing'])}"
+        for verdict in verdicts
+        if verdict["missing"]
     ]
     return "\n".join([*words, *(lines or ["Nothing is missing."]), ""])
 

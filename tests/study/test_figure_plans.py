@@ -176,7 +176,7 @@ def test_the_report_says_what_was_run_and_what_was_not(archived, tmp_path):
     page = (tmp_path / "page.md").read_text()
     assert "![Figure 1ab](figures/fig1ab/fig1ab.png)" in page
     assert (
-        "| 1ab | C1: FedGM beats FedAvgM and FedAvg, in training and test | runs are missing | tiny, 100"
+        "| 1ab | C1: FedGM beats FedAvgM and FedAvg, in training and test | runs are missing; 100 rounds, "
         in page
     )
     assert "| line | train/acc | test/acc | test/acc, last round | rounds to 50 % | runs |" in page
