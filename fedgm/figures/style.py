@@ -22,8 +22,20 @@ from fedgm.plain import visible
 INK, MUTED, FAINT, EMPTY = "#1f2430", "#5b6270", "#d9dce1", "#eceef1"
 # Okabe and Ito's colours, which colour-blind readers tell apart.
 BLUE, RED, GREEN, PURPLE, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
-ALGORITHMS = {"fedgm": BLUE, "fedavgm": GREEN, "fedavg": RED}  # a colour belongs to an algorithm everywhere
-OTHERS = (PURPLE, ORANGE, SKY, "#000000", "#999999")  # of all other algorithms
+WINE = "#882255"  # of Tol's
+# A colour belongs to an algorithm everywhere, also in the dashboard (page/colours.js).
+HUES = {
+    BLUE: "fedgm suggested",
+    RED: "fedavg fedsgd",
+    GREEN: "fedavgm fedavgm_summed slowmo momentum_approximation",
+    PURPLE: "fednag fedmom snoo ema_nesterov delayed_nesterov nsgdm fetchsgd",
+    ORANGE: "fedadam fedamsgrad qhadam robust gpa",
+    SKY: "fedacg diloco muloco accsgd triple amplified",
+    INK: "fedexp fedexp_gm snv pid true_topk",
+    WINE: "fedyogi fedadagrad fedams schedule_free pid_opt",
+}
+ALGORITHMS = {name: colour for colour, names in HUES.items() for name in names.split()}
+OTHERS = (PURPLE, ORANGE, SKY, INK, WINE)  # of rules that are not in the tree
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 PALEST = 0.5  # how much white the last of several lines of one algorithm has
 CLASSES = (  # of labels: areas, which need ten lighter colours
@@ -33,27 +45,25 @@ CLASSES = (  # of labels: areas, which need ten lighter colours
 
 
 def colours(algorithms: Iterable[str]) -> dict[str, str]:
-    """The colour of each algorithm: its own or, for the less usual ones, a free one chosen by the name.
+    """The colour of each algorithm, whatever stands beside it; that of an unknown one follows from its name.
 
     >>> colours(["fedavg", "fedgm"])
     {'fedavg': '#d55e00', 'fedgm': '#0072b2'}
     """
-    chosen: dict[str, str] = {}
-    for name in dict.fromkeys(algorithms):
-        place = crc32(name.encode()) % len(OTHERS)
-        turned = (*OTHERS[place:], *OTHERS[:place])
-        free = [colour for colour in turned if colour not in chosen.values()] or turned
-        chosen[name] = ALGORITHMS.get(name, free[0])
-    return chosen
+    return {
+        name: ALGORITHMS.get(name, OTHERS[crc32(name.encode()) % len(OTHERS)])
+        for name in dict.fromkeys(algorithms)
+    }
 
 
 def line_styles(algorithms: Sequence[str]) -> list[tuple[str, Any]]:
-    """Colour and dashes of lines, told by their algorithms: further lines of one are paler and dashed."""
+    """Colour and dashes of lines, by their algorithms: further lines of one colour are paler and dashed."""
     own, styles = colours(algorithms), list[tuple[str, Any]]()
-    for place, name in enumerate(algorithms):
-        number, count = algorithms[:place].count(name), algorithms.count(name)
+    drawn = [own[name] for name in algorithms]
+    for place, colour in enumerate(drawn):
+        number, count = drawn[:place].count(colour), drawn.count(colour)
         white = PALEST * number / max(1, count - 1)
-        r, g, b = ((1 - white) * part + white for part in to_rgb(own[name]))
+        r, g, b = ((1 - white) * part + white for part in to_rgb(colour))
         styles.append((to_hex((r, g, b)), DASHES[number % len(DASHES)]))
     return styles
 

@@ -219,9 +219,10 @@ def test_too_much_is_thinned_and_said(tmp_path, monkeypatch):
     assert ["evenly spaced" in values["notes"][0], "too many" in values["notes"][1]] == [True, True]
 
 
-def test_the_papers_three_have_the_colours_of_the_figures():
+def test_every_rule_has_the_colour_of_the_figures():
     page = Path(render.__file__).parent / "page"
     palette = dict(re.findall(r"--c(\d): (#\w+)", (page / "page.css").read_text().split("@media")[0]))
-    (stated,) = re.findall(r"HUE = {(.*?)}", (page / "colours.js").read_text())
+    (stated,) = re.findall(r"HUE = {(.*?)}", (page / "colours.js").read_text(), re.DOTALL)
     drawn = {name: palette[hue] for name, hue in re.findall(r"(\w+): (\d)", stated)}
-    assert drawn == style.colours(["fedavg", "fedavgm", "fedgm"])
+    rules = [path.stem for path in (page.parents[2] / "conf/algorithm").glob("*.yaml")]
+    assert drawn == {name: style.ALGORITHMS[name] for name in rules}

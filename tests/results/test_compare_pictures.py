@@ -20,6 +20,14 @@ def test_a_colour_belongs_to_an_algorithm_whatever_stands_beside_it():
         drawn = dict(zip(algorithms[::-1], style.line_styles(algorithms)[::-1], strict=True))
         assert drawn["fedgm"] == (style.BLUE, "-")
         assert drawn.get("fedavg", (style.RED, "-")) == (style.RED, "-")
+        alone = {name: style.colours([name])[name] for name in algorithms}
+        assert style.colours(algorithms) == alone
+
+
+def test_lines_of_two_rules_with_one_colour_differ():
+    assert style.colours(["fedadam", "fedamsgrad"]) == {"fedadam": style.ORANGE, "fedamsgrad": style.ORANGE}
+    one, other = style.line_styles(["fedadam", "fedamsgrad"])
+    assert one != other
 
 
 def test_the_mean_is_drawn_where_all_seeds_are_and_divergence_is_marked():

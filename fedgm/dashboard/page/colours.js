@@ -1,8 +1,17 @@
-// A colour belongs to an algorithm, on every page the same for the paper's three; its lines differ in shade and dash.
+// A colour belongs to an algorithm, on every page and in the figures; its lines differ in shade and dash.
 
 const COLOURS = 8;
 const PAPER = ['fedavg', 'fedavgm', 'fedgm'];
-const HUE = {fedavg: 1, fedavgm: 2, fedgm: 0}; // as in the figures (fedgm/figures/style.py)
+const HUE = { // as in the figures (HUES of fedgm/figures/style.py)
+  fedgm: 0,
+  fedavg: 1, fedsgd: 1,
+  fedavgm: 2, fedavgm_summed: 2, slowmo: 2, momentum_approximation: 2,
+  fednag: 3, fedmom: 3, snoo: 3, ema_nesterov: 3, delayed_nesterov: 3, nsgdm: 3, fetchsgd: 3,
+  fedadam: 4, fedamsgrad: 4, qhadam: 4, robust: 4, gpa: 4,
+  fedacg: 5, diloco: 5, muloco: 5, accsgd: 5, triple: 5, amplified: 5,
+  fedexp: 6, fedexp_gm: 6, snv: 6, pid: 6, true_topk: 6,
+  fedyogi: 7, fedadagrad: 7, fedams: 7, schedule_free: 7, pid_opt: 7,
+};
 // How much of the ink (dark) or of the paper (light) is mixed in, and the dash.
 const SHADES = [[0, []], [0.45, []], [-0.45, []], [0, [7, 4]], [0.45, [7, 4]], [-0.45, [7, 4]], [0, [2, 3]], [0.45, [2, 3]], [-0.45, [2, 3]],
   [0, [9, 3, 2, 3]], [0.45, [9, 3, 2, 3]], [-0.45, [9, 3, 2, 3]]];
@@ -14,11 +23,13 @@ function rankOf(algorithm) {
   return PAPER.includes(algorithm) ? PAPER.indexOf(algorithm) : PAPER.length;
 }
 
+// A rule that the table does not know takes a hue that is free on the page.
 function assignHues() {
   const names = [...new Set(runs.map((run) => run.algorithm))].sort();
-  const others = names.filter((name) => !PAPER.includes(name));
-  const free = [3, 4, 5, 6, 7, ...PAPER.filter((name) => !names.includes(name)).map((name) => HUE[name])];
-  hues = new Map([...PAPER.map((name) => [name, HUE[name]]), ...others.map((name, i) => [name, free[i % free.length]])]);
+  const others = names.filter((name) => !(name in HUE));
+  const left = [3, 4, 5, 6, 7].filter((hue) => !names.some((name) => HUE[name] === hue));
+  const free = left.length ? left : [3, 4, 5, 6, 7];
+  hues = new Map([...Object.entries(HUE), ...others.map((name, i) => [name, free[i % free.length]])]);
 }
 
 // Lines keep their shade while they are shown; a new one takes that of its place among all of its algorithm, or the next free.
