@@ -1,7 +1,7 @@
 """A leaderboard as a picture: a line for each rule, best above, its mean with the interval, a dot a seed."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -9,6 +9,9 @@ from matplotlib.lines import Line2D
 from fedgm.figures.style import FAINT, INK, MUTED, colours, plain, sheet, write_text
 from fedgm.results.interval import Interval
 from fedgm.tasks.metric import Column, Metric
+
+SHAPES = "oDv^P"  # of server rules' means, in turn where one colour has several
+CLIENT = "s"
 
 
 class Bar(NamedTuple):
@@ -27,15 +30,16 @@ def draw(bars: Sequence[Bar], title: str, column: str, metric: Metric, caption: 
     figure = sheet(7.2, 1.3 + 0.27 * max(1, len(bars)))
     axes = figure.subplots()
     own = colours([bar.key for bar in bars])
-    for place, bar in enumerate(bars):
-        colour = own[bar.key] if bar.kind == "server" else INK
+    drawn = [own[bar.key] if bar.kind == "server" else MUTED for bar in bars]
+    for place, (bar, colour) in enumerate(zip(bars, drawn, strict=True)):
+        shape = SHAPES[drawn[:place].count(colour) % len(SHAPES)] if bar.kind == "server" else CLIENT
         values = [metric.scale * score for score in bar.scores]
         low, high = (metric.scale * end for end in (bar.interval.low, bar.interval.high))
         axes.plot([low, high], [place, place], color=colour, linewidth=1.6, alpha=0.45, zorder=2)
-        axes.plot(values, [place] * len(values), ".", color=colour, markersize=5, zorder=3)
-        face = colour if bar.kind == "server" else "white"
         mean = metric.scale * bar.interval.mean
-        axes.plot([mean], [place], "o", color=colour, markerfacecolor=face, markersize=7, zorder=4)
+        # Hollow, and below the seeds, which it would hide.
+        axes.plot([mean], [place], shape, color=colour, markerfacecolor="white", markersize=8, zorder=3)
+        axes.plot(values, [place] * len(values), ".", color=colour, markersize=5, zorder=4)
     calm = [bar for bar in bars if not bar.diverged] or bars
     every = [metric.scale * score for bar in calm for score in bar.scores]
     if every:
@@ -50,12 +54,11 @@ def draw(bars: Sequence[Bar], title: str, column: str, metric: Metric, caption: 
     axes.grid(axis="x", color=FAINT, linewidth=0.6)
     axes.set_axisbelow(True)
     plain(axes)
+    hollow: dict[str, Any] = {"linestyle": "", "color": MUTED, "markerfacecolor": "white", "markersize": 8}
     marks = [
-        Line2D([], [], marker="o", linestyle="", color=MUTED, label="server rule, mean"),
-        Line2D(
-            [], [], marker="o", linestyle="", color=MUTED, markerfacecolor="white", label="client rule, mean"
-        ),
-        Line2D([], [], marker=".", linestyle="", color=MUTED, label="a seed"),
+        Line2D([], [], marker=SHAPES[0], label="server rule, mean", **hollow),
+        Line2D([], [], marker=CLIENT, label="client rule, mean", **hollow),
+        Line2D([], [], marker=".", linestyle="", color=MUTED, markersize=5, label="a seed"),
         Line2D([], [], color=MUTED, alpha=0.6, label="95 % interval"),
     ]
     write_text(figure, title, [caption], marks)

@@ -83,7 +83,8 @@ def write(found: Standings, page: Path) -> list[Path]:
         for line in found.judged
         if line.interval is not None
     ]
-    figure = draw(bars, board.title, board.metric, found.metric, _caption(found))
+    caption = " ".join([_caption(found), *_open_first(found)])
+    figure = draw(bars, board.title, board.metric, found.metric, caption)
     return [page, save(figure, picture)]
 
 
@@ -163,15 +164,23 @@ def _is_at_an_edge(line: Standing) -> bool:
     return False
 
 
+def _open_first(found: Standings) -> list[str]:
+    """In the picture: how many may as well be first."""
+    same, judged = len(found.not_told_apart) if len(found.board.judge) > 1 else 0, found.judged
+    return [f"Seeds do not tell {judged[0].rule.name} apart from {same} of {len(judged) - 1} others."] * bool(
+        same
+    )
+
+
 def _caption(found: Standings) -> str:
-    """How the numbers came about, in two sentences."""
+    """What was trained, and how the numbers came about."""
     board = found.board
+    facts = next((run.facts for line in found.judged for run in line.judged.values()), None)
+    work = "Profile {profile}, model {model}, {rounds} rounds. ".format(**facts) if facts else ""
+    work += "Each rule is tuned on at most eight points"
     metric = "mean of the last 10 evaluations of " + board.metric
     metric += "; 95 % intervals over seeds" if len(board.judge) > 1 else ""
-    return (
-        f"Each rule is tuned on at most eight points on seed {board.tune} and judged on {_seeds(found)} "
-        f"({metric})."
-    )
+    return f"{work} on seed {board.tune} and judged on {_seeds(found)} ({metric})."
 
 
 def _seeds(found: Standings) -> str:
