@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from fedgm.figures.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, PURPLE, RED, SKY
+from fedgm.figures.style import ALGORITHMS, FAINT, INK, MUTED
 from fedgm.server.family import momentum_of
 from fedgm.server.schemes import schedule_free, triple
 
@@ -60,35 +60,42 @@ def draw() -> Figure:
 
 def _lines(axes: Axes) -> None:
     """The three lines that most methods lie on."""
-    axes.plot([0, 1], [0, 0], color=INK, lw=3, clip_on=False)
-    axes.plot([0, 1], [1, 1], color=ORANGE, lw=3, clip_on=False)
-    axes.plot([0, 1], [0, 1], color=GREEN, lw=3)
-    axes.text(0.12, 0.025, "ν = 0: FedAvg, FedSGD (no momentum)", size=11, color=INK)
-    axes.text(0.03, 1.025, "ν = 1: FedAvgM, SlowMo (heavy ball)", size=11, color=ORANGE, weight="bold")
+    none, heavy, nesterov = (ALGORITHMS[name] for name in ("fedavg", "fedavgm", "fednag"))
+    axes.plot([0, 1], [0, 0], color=none, lw=3, clip_on=False)
+    axes.plot([0, 1], [1, 1], color=heavy, lw=3, clip_on=False)
+    axes.plot([0, 1], [0, 1], color=nesterov, lw=3)
+    axes.text(0.12, 0.025, "ν = 0: FedAvg, FedSGD (no momentum)", size=11, color=none, weight="bold")
+    axes.text(0.03, 1.025, "ν = 1: FedAvgM, SlowMo (heavy ball)", size=11, color=heavy, weight="bold")
     text = "ν = β: FedNAG, FedMom, DiLoCo, SNOO, FedACG"
     turn = {"rotation": 45, "rotation_mode": "anchor", "transform_rotates_text": True}
-    axes.text(0.135, 0.15, text, size=11, color=GREEN, weight="bold", **turn)  # pyright: ignore[reportArgumentType]
+    axes.text(0.135, 0.15, text, size=11, color=nesterov, weight="bold", **turn)  # pyright: ignore[reportArgumentType]
 
 
 def _curves(axes: Axes) -> None:
     """Methods with one dial, and the region of one with two."""
     beta, nu = triple_line()
-    axes.fill_between(beta, 0, nu, color=SKY, alpha=0.13, lw=0)
-    axes.plot(beta, nu, color=BLUE, lw=2)
-    axes.text(0.2, 0.625, "Triple Momentum", size=11, color=BLUE, ha="left")
-    axes.text(0.66, 0.3, "Robust Momentum: all below\nTriple Momentum", size=10.5, color=BLUE)
+    axes.fill_between(beta, 0, nu, color=ALGORITHMS["triple"], alpha=0.13, lw=0)
+    axes.plot(beta, nu, color=ALGORITHMS["triple"], lw=2)
+    axes.text(0.2, 0.625, "Triple Momentum", size=11, color=MUTED, ha="left")
+    axes.text(0.66, 0.3, "Robust Momentum: all below\nTriple Momentum", size=10.5, color=MUTED)
     path, level = schedule_free_path(0.9)
-    axes.plot(path, [level] * len(path), color=RED, lw=1.2, marker="o", ms=3.5, clip_on=False)
-    axes.text(0.015, level + 0.022, "Schedule-Free: β = 0, 1/3, 1/2 ... round by round", size=10.5, color=RED)
+    free = ALGORITHMS["schedule_free"]
+    axes.plot(path, [level] * len(path), color=free, lw=1.2, marker="o", ms=3.5, clip_on=False)
+    axes.text(
+        0.015, level + 0.022, "Schedule-Free: β = 0, 1/3, 1/2 ... round by round", size=10.5, color=free
+    )
 
 
 def _points(axes: Axes) -> None:
     """Methods at their usual values, and the paper's grid."""
-    grid = [0.7, 0.9, 0.95]
-    axes.plot([b for b in grid for _ in grid], grid * 3, "s", ms=6, mfc="none", mec=PURPLE, mew=1.4)
+    grid, own = [0.7, 0.9, 0.95], ALGORITHMS["fedgm"]
+    # Above the dots: DiLoCo is a point of the grid.
+    axes.plot(
+        [b for b in grid for _ in grid], grid * 3, "s", ms=9, mfc="none", mec=own, mew=1.6, ls="", zorder=5
+    )
     axes.annotate(
-        "FedGM: the paper's grid", (0.7, 0.7), (0.735, 0.6), size=10.5, color=PURPLE,
-        arrowprops={"arrowstyle": "-", "color": PURPLE, "lw": 0.8, "shrinkB": 5},
+        "FedGM: the paper's grid", (0.7, 0.7), (0.735, 0.6), size=10.5, color=own, weight="bold",
+        arrowprops={"arrowstyle": "-", "color": own, "lw": 0.8, "shrinkB": 5},
     )  # fmt: skip
     for label, name, parameters in POINTS:
         m = momentum_of(name, parameters)

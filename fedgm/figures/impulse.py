@@ -12,20 +12,20 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.gridspec import SubplotSpec
 
-from fedgm.figures.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, RED
+from fedgm.figures.style import ALGORITHMS, FAINT, INK, MUTED
 from fedgm.server.family import SCHEMES, momentum_of, typed
 from fedgm.server.momentum import Momentum, gain, server_step
 
 ROUNDS = 30
 
-# Label, scheme, parameters, colour: the family at one eta and beta, and the summed form of the same words.
-FAMILY: list[tuple[str, str, dict[str, float], str]] = [
-    ("FedAvg", "fedavg", {}, INK),
-    ("FedGM, ν = 0.7", "fedgm", {"eta": 1.0, "beta": 0.9, "nu": 0.7}, BLUE),
-    ("FedNAG", "fednag", {"eta": 1.0, "beta": 0.9}, GREEN),
-    ("FedAvgM, damped", "fedavgm", {"eta": 1.0, "beta": 0.9}, ORANGE),
+# Label, scheme, parameters: the family at one eta and beta, and the summed form of the same words.
+FAMILY: list[tuple[str, str, dict[str, float]]] = [
+    ("FedAvg", "fedavg", {}),
+    ("FedGM, ν = 0.7", "fedgm", {"eta": 1.0, "beta": 0.9, "nu": 0.7}),
+    ("FedNAG", "fednag", {"eta": 1.0, "beta": 0.9}),
+    ("FedAvgM, damped", "fedavgm", {"eta": 1.0, "beta": 0.9}),
 ]
-SUMMED = ("FedAvgM, summed", "flower-fedavgm", {"lr": 1.0, "beta": 0.9}, RED)
+SUMMED = ("FedAvgM, summed", "flower-fedavgm", {"lr": 1.0, "beta": 0.9})
 SMALL = ["torch-nesterov", "snv", "triple", "robust", "pid", "pid-opt", "accsgd", "slowmo", "diloco"]
 
 
@@ -63,22 +63,27 @@ def draw(rounds: int = ROUNDS) -> Figure:
 
 def _weights(axes: Axes, rounds: int) -> None:
     """Weight per round of the family."""
-    for label, name, parameters, colour in FAMILY:
+    for label, name, parameters in FAMILY:
+        colour = ALGORITHMS[name]
         moves = impulse_response(momentum_of(name, parameters), rounds)
         axes.plot(range(1, rounds + 1), moves, color=colour, lw=2, marker="o", ms=3.5, label=label)
     axes.set_yscale("log")
     axes.set_ylim(0.002, 1.6)
     _labels(axes, "Weight in each round: ν sets how much waits", [0.01, 0.1, 1])
-    axes.annotate("FedAvg: all at once", (1, 1), (2.2, 1.0), size=9.5, color=INK, va="center")
+    axes.annotate(
+        "FedAvg: all at once", (1, 1), (2.2, 1.0), size=9.5, color=ALGORITHMS["fedavg"], va="center"
+    )
     axes.legend(loc="upper right", frameon=False, fontsize=9.5, labelcolor="linecolor")
 
 
 def _totals(axes: Axes, rounds: int) -> None:
     """Cumulative weight, with the summed form of the same lr and beta ten times above."""
-    for label, name, parameters, colour in [*FAMILY, SUMMED]:
+    for label, name, parameters in [*FAMILY, SUMMED]:
+        colour = ALGORITHMS["fedavgm" if label == SUMMED[0] else name]
+        dash = "--" if label == SUMMED[0] else "-"
         m = momentum_of(name, parameters)
         total = list(accumulate(impulse_response(m, rounds)))
-        axes.plot(range(1, rounds + 1), total, color=colour, lw=2, marker="o", ms=3.5)
+        axes.plot(range(1, rounds + 1), total, dash, color=colour, lw=2, marker="o", ms=3.5)
         if label != "FedAvg":
             axes.text(0.4, total[0], f"{gain(m):.2g}", size=9, color=colour, va="center", ha="right")
         if label == SUMMED[0]:
@@ -99,8 +104,8 @@ def _others(figure: Figure, place: SubplotSpec, rounds: int) -> None:
         member = SCHEMES[name]
         m = momentum_of(name, member.example)
         shares = [move / m.eta for move in impulse_response(m, rounds)]
-        axes.bar(range(1, rounds + 1), shares, color=BLUE, width=0.75)
-        axes.plot(range(1, rounds + 1), list(accumulate(shares)), color=MUTED, lw=1.4)
+        axes.bar(range(1, rounds + 1), shares, color=MUTED, width=0.75)
+        axes.plot(range(1, rounds + 1), list(accumulate(shares)), color=INK, lw=1.4)
         axes.set_ylim(0, 1.04)
         axes.set_title(name, loc="left", size=10, weight="bold", color=INK, pad=4)
         shown = {key: value for key, value in member.example.items() if key not in member.optional}
