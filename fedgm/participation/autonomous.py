@@ -33,10 +33,10 @@ class Autonomous:
     cohort, and the mean is over the others (a zero in the mean would shrink the step, and 1/K has no value
     there). ``cohort/idle`` counts such clients. If all are idle, the cohort draws its epochs again.
 
-    ``anchor`` and ``normalize`` choose between readings of the paper's simulation: start/none is the most
-    literal one, start/reference also evens out unequal work, current/none measures a delta from x_t, wherever
-    the client started. Alg. 4 itself divides by K (``steps``). ``age`` chooses whether each client draws its
-    own tau, or the round draws one for all.
+    ``anchor`` and ``normalize`` choose between readings of the paper's simulation: literal (start, none) is the
+    paragraph word by word, start (start, reference) also evens out unequal work, current (current, none)
+    measures a delta from x_t, wherever the client started. Alg. 4 itself divides by K (``steps``). ``age``
+    chooses whether each client draws its own tau, or the round draws one for all.
 
     >>> scheme = Autonomous(Uniform(10, 3, seed=0), delay=5, epochs=(1, 6), reference=3, seed=0)
     >>> all(task.staleness < 5 and task.weight == 3 / task.epochs for task in scheme.tasks(t=20))

@@ -47,12 +47,12 @@ class Reading:
 IDEAL = Reading("ideal")
 READINGS = (
     IDEAL,
-    Reading("delay 5, start/reference", 5, (1, 6), "reference"),
-    Reading("delay 5, start/none", 5, (1, 6), "none"),
-    Reading("delay 5, current/none", 5, (1, 6), "none", "current"),
-    Reading("delay 10, start/reference", 10, (1, 6), "reference"),
-    Reading("delay 10, start/none", 10, (1, 6), "none"),
-    Reading("delay 10, current/none", 10, (1, 6), "none", "current"),
+    Reading("delay 5, start", 5, (1, 6), "reference"),
+    Reading("delay 5, literal", 5, (1, 6), "none"),
+    Reading("delay 5, current", 5, (1, 6), "none", "current"),
+    Reading("delay 10, start", 10, (1, 6), "reference"),
+    Reading("delay 10, literal", 10, (1, 6), "none"),
+    Reading("delay 10, current", 10, (1, 6), "none", "current"),
 )
 
 
@@ -91,7 +91,7 @@ def transition(a: Array, m: Momentum) -> Array:
 def radius(reading: Reading, m: Momentum) -> float:
     """The largest |eigenvalue| over all directions; below 1 the mean of every run shrinks.
 
-    >>> delayed = Reading("delay 5, start/reference", 5, (1, 6), "reference")
+    >>> delayed = Reading("delay 5, start", 5, (1, 6), "reference")
     >>> radius(delayed, Momentum(eta=0.5, beta=0.0, nu=0.0)) < 1
     True
     >>> radius(delayed, Momentum(eta=5.0, beta=0.0, nu=0.0)) < 1
@@ -106,7 +106,7 @@ def largest_eta(reading: Reading, beta: float, nu: float, step: float = 0.1) -> 
 
     >>> round(largest_eta(IDEAL, beta=0.0, nu=0.0), 2)
     2.0
-    >>> round(largest_eta(Reading("delay 5, start/reference", 5, (1, 6), "reference"), 0.0, 0.0), 2)
+    >>> round(largest_eta(Reading("delay 5, start", 5, (1, 6), "reference"), 0.0, 0.0), 2)
     0.78
     """
     low = 0.0
@@ -133,7 +133,7 @@ def effective_eta(reading: Reading, eta: float) -> float:
 
     so that under ``current`` no eta moves the model by more than 1 / E[tau] of a mean delta a round.
 
-    >>> round(effective_eta(Reading("delay 5, current/none", 5, (1, 6), "none", "current"), eta=2.0), 3)
+    >>> round(effective_eta(Reading("delay 5, current", 5, (1, 6), "none", "current"), eta=2.0), 3)
     0.467
     """
     low, high = reading.epochs
@@ -145,7 +145,7 @@ def effective_eta(reading: Reading, eta: float) -> float:
 
 
 def main() -> None:
-    """Print the tables as markdown: all readings, then the paper's grid under start/reference."""
+    """Print the tables as markdown: all readings, then the paper's grid under start."""
     print("| reading | FedAvg | FedGM (.9, .9) |\n|---|---|---|")
     for reading in READINGS:
         avg, gm = largest_eta(reading, 0.0, 0.0), largest_eta(reading, 0.9, 0.9)

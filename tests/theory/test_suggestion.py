@@ -92,7 +92,7 @@ def test_eta_follows_the_edge_and_beta_the_rounds():
 
 
 def test_stale_clients_get_a_smaller_eta_and_nu_below_beta():
-    """Delay 5, start/none: the model's FedAvg is unstable from 0.95 on (docs/momentum.md)."""
+    """Delay 5, literal: the model's FedAvg is unstable from 0.95 on (docs/momentum.md)."""
     found = suggest(1.4, 125, LITERAL)
     assert found.momentum.eta < suggest(1.4, 125).momentum.eta / 3
     assert found.momentum.nu < found.momentum.beta
