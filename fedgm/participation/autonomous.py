@@ -33,8 +33,8 @@ class Autonomous:
     cohort, and the mean is over the others (a zero in the mean would shrink the step, and 1/K has no value
     there). ``cohort/idle`` counts such clients. If all are idle, the cohort draws its epochs again.
 
-    ``anchor`` and ``normalize`` choose between readings of the paper's simulation: literal (start, none) is the
-    paragraph word by word, start (start, reference) also evens out unequal work, current (current, none)
+    ``anchor`` and ``normalize`` choose between readings of the paper's simulation: literal (start, none) is
+    its words, start (start, reference) also evens out unequal work, current (current, none)
     measures a delta from x_t, wherever the client started. Alg. 4 itself divides by K (``steps``). ``age``
     chooses whether each client draws its own tau, or the round draws one for all.
 
