@@ -11,6 +11,7 @@ from typing import NamedTuple
 import click
 
 from docs.pages import when_pictures
+from fedgm.config.winners import reading
 from fedgm.errors import FedGMError
 from fedgm.figures.style import save
 from fedgm.results.best_of import BestOf, best_of
@@ -21,14 +22,12 @@ from fedgm.study.figure_runs import CHOOSING
 from fedgm.study.report import replace_between
 from fedgm.tasks.metric import Metric
 
-EXPERIMENTS = (
-    "fedgm",
-    "autonomous",
-    "autonomous_delay10",
-)  # whose grids differ in the server and in the delay
+# Whose grids differ in the server and in the delay, and four points that came later (docs/why.md).
+EXPERIMENTS = ("fedgm", "autonomous", "autonomous_delay10", "autonomous_literal", "autonomous_long_memory")
+STORED = (Path("docs/results/small"), Path("docs/results/why/autonomous_long_memory.jsonl"))
 EPOCHS = [1, 6]  # the local work of autonomous clients; other runs take their simulation apart
 NEAR = 3.0  # points below the rule's best at which an eta still counts as usable
-TIED = 0.9  # beta = nu of the line that every delay has
+LINES = ((0.9, 0.9), (0.95, 0.7))  # beta, nu: the line of every delay, and the long memory
 
 
 class Regime(NamedTuple):
@@ -51,8 +50,12 @@ class Tried(NamedTuple):
     beta: float
     nu: float
     score: float
-    lost: bool  # ended near chance, or as diverged
-    paused: bool  # by successive halving: the score so far is too low
+    end: str = ""  # chance | diverged | stopped by successive halving: the score so far is too low
+
+    @property
+    def paused(self) -> bool:
+        """Whether it never reached its end."""
+        return self.end == "stopped"
 
 
 def tried(runs: Iterable[Run]) -> dict[Regime, list[Tried]]:
@@ -66,13 +69,18 @@ def tried(runs: Iterable[Run]) -> dict[Regime, list[Tried]]:
         of_a_grid = ideal or (delay > 1 and run.config.get("participation.epochs", EPOCHS) == EPOCHS)
         if score is None or not of_a_grid or run.config.get("schedule.name") != "constant":
             continue
-        setting = Regime(delay, "" if ideal else str(run.config.get("participation.anchor") or "start"))
+        scheme = {key: run.config.get(f"participation.{key}") for key in ("anchor", "normalize")}
+        setting = Regime(delay, "" if ideal else reading(scheme) or "start")
         eta, beta, nu = (float(run.config.get(f"algorithm.{key}") or 0.0) for key in ("eta", "beta", "nu"))
-        rule, paused = str(run.facts["algorithm"]), run.status == Status.PAUSED
-        lost = run.is_divergent or run.near_chance
-        point = Tried(rule, eta, beta, nu, run.board.judge.scale * score, lost, paused)
+        point = Tried(str(run.facts["algorithm"]), eta, beta, nu, run.board.judge.scale * score, _end(run))
         by_setting.setdefault(setting, []).append(point)
     return {setting: sorted(by_setting[setting]) for setting in sorted(by_setting)}
+
+
+def _end(run: Run) -> str:
+    if run.status == Status.PAUSED:
+        return "stopped"
+    return "diverged" if run.is_divergent else "chance" if run.near_chance else ""
 
 
 def best(points: Sequence[Tried], algorithm: str) -> Tried | None:
@@ -81,30 +89,28 @@ def best(points: Sequence[Tried], algorithm: str) -> Tried | None:
     return max(of_rule, key=lambda point: (not point.paused, point.score, -point.eta), default=None)
 
 
-def advantage(points: Sequence[Tried]) -> dict[float, float]:
-    """FedGM (beta = nu = .9) minus FedAvg's best, by eta, in points, of runs that went to their end."""
+def row(points: Sequence[Tried], beta: float, nu: float) -> dict[float, float | str]:
+    """By eta: FedGM minus FedAvg's best, in points; how a run ended that has no gain to speak of."""
     baseline = best(points, "fedavg")
     if baseline is None or baseline.paused:
         return {}
-    return {p.eta: p.score - baseline.score for p in _tied(points) if not p.paused}
+    line = [p for p in points if (p.algorithm, p.beta, p.nu) == ("fedgm", beta, nu)]
+    return {p.eta: p.end or p.score - baseline.score for p in line}
 
 
-def stopped(points: Sequence[Tried]) -> list[float]:
-    """Etas at which a rung of successive halving has stopped FedGM (beta = nu = .9)."""
-    return [p.eta for p in _tied(points) if p.paused]
+def map_rows(by_setting: Mapping[Regime, Sequence[Tried]]) -> dict[str, dict[float, float | str]]:
+    """Rows of a map, by setting and line of the grid."""
+    return {
+        f"{setting.name}: β {beta:g}, ν {nu:g}": found
+        for setting, points in by_setting.items()
+        for beta, nu in LINES
+        if (found := row(points, beta, nu))
+    }
 
 
-def map_rows(by_setting: Mapping[Regime, Sequence[Tried]]) -> dict[str, dict[float, float]]:
-    """Gains by setting, for a map; the row is empty where all points were stopped."""
-    rows = {setting.name: advantage(points) for setting, points in by_setting.items()}
-    lost = [
-        s.name for s, points in by_setting.items() if stopped(points) and all(p.paused for p in _tied(points))
-    ]
-    return {name: gains for name, gains in rows.items() if gains or name in lost}
-
-
-def _tied(points: Sequence[Tried]) -> list[Tried]:
-    return [p for p in points if p.algorithm == "fedgm" and p.beta == p.nu == TIED]
+def unfinished(rows: Mapping[str, Mapping[float, float | str]]) -> list[str]:
+    """Rows of which no run reached its end."""
+    return [name for name, cells in rows.items() if {*cells.values()} == {"stopped"}]
 
 
 def usable(points: Sequence[Tried]) -> dict[tuple[str, float, float], list[float]]:
@@ -116,8 +122,17 @@ def usable(points: Sequence[Tried]) -> dict[tuple[str, float, float], list[float
     for rule, of_rule in rules.items():
         ended = [point for point in of_rule if not point.paused]
         top = max((point.score for point in ended), default=0.0)
-        etas[rule] = [p.eta for p in ended if p.score >= top - NEAR and not p.lost]
+        etas[rule] = [p.eta for p in ended if p.score >= top - NEAR and not p.end]
     return etas
+
+
+def outcomes(points: Sequence[Tried]) -> dict[tuple[str, float, float], dict[float, str]]:
+    """How each eta of a rule ended: usable, not usable, near chance (or diverged), or stopped."""
+    ends: dict[tuple[str, float, float], dict[float, str]] = {}
+    for rule, etas in usable(points).items():
+        for p in (p for p in points if (p.algorithm, p.beta, p.nu) == rule):
+            ends.setdefault(rule, {})[p.eta] = p.end or ("usable" if p.eta in etas else "learned")
+    return ends
 
 
 def at_equal_budget(points: Sequence[Tried], algorithm: str) -> BestOf | None:
@@ -176,37 +191,43 @@ def _cell(point: Tried | None) -> str:
 
 
 @click.command()
-@click.argument("results", type=click.Path(path_type=Path, exists=True), default="docs/results/small")
+@click.argument("results", type=click.Path(path_type=Path, exists=True), nargs=-1)
 @click.option("--page", type=click.Path(path_type=Path), default="docs/when.md", show_default=True,
               help="The page whose tables are replaced.")  # fmt: skip
-def command(results: Path, page: Path) -> None:
-    """Where FedGM beats FedAvg's best over eta and delay; RESULTS holds runs of the grids."""
-    runs = find([results])
+def command(results: tuple[Path, ...], page: Path) -> None:
+    """Where FedGM beats FedAvg's best over eta and delay; RESULTS hold runs of the grids."""
+    runs = find(list(results or STORED))
     by_setting = tried(runs)
     if not by_setting:
-        raise FedGMError(f"{results}: no run of the grids on seed 0. Try fedgm sweep sweeps/fedgm_grid.yaml")
+        shown = ", ".join(map(str, results or STORED))
+        raise FedGMError(f"{shown}: no run of the grids on seed 0. Try fedgm sweep sweeps/fedgm_grid.yaml")
     first = next(run for run in runs if run.facts["name"] in EXPERIMENTS)
     scale = f"Profile {first.facts['profile']}, {first.rounds} rounds, seed 0."
-    gains = map_rows(by_setting)
+    rows = map_rows(by_setting)
+    lost = unfinished(rows)
+    gains = {name: cells for name, cells in rows.items() if name not in lost}
     page.parent.mkdir(parents=True, exist_ok=True)
     links: dict[str, str] = {}
-    if any(gains.values()):
-        early = {setting.name: stopped(points) for setting, points in by_setting.items()}
-        about = "Means of the last 10 evaluations; a run that ended as diverged counts with chance."
-        grey = "Grey: not run, or stopped early by successive halving."
-        figure = when_pictures.draw_gains(gains, early, f"{scale} {about} {grey}")
+    if gains:
+        about = [
+            scale,
+            "Means of the last 10 evaluations.",
+            "Grey: not run, or stopped by successive halving.",
+        ]
+        about += [
+            "Hatched: ended near chance by the rule of claims.md, or diverged, and has no gain to compare."
+        ]
+        about += [f"No run reached its end: {'; '.join(lost)}."] if lost else []
+        figure = when_pictures.draw_gains(gains, about)
         links["Gain over FedAvg by eta and delay"] = save(figure, page.with_name("when_gain.png")).name
     ranges = {
-        f"{setting.name}: {_name(*rule)}": when_pictures.Etas(
-            [p.eta for p in points if (p.algorithm, p.beta, p.nu) == rule and not p.paused],
-            etas,
-            [p.eta for p in points if (p.algorithm, p.beta, p.nu) == rule and p.paused],
-        )
+        setting.name: {_name(*rule): (rule[0], ends) for rule, ends in outcomes(points).items()}
         for setting, points in by_setting.items()
-        for rule, etas in usable(points).items()
     }
-    about = f"Filled: within {NEAR:g} points of the rule's own best. Rings: run, not usable."
-    figure = when_pictures.draw_ranges(ranges, f"{scale} {about} Dots: stopped early.")
+    about = (
+        f"{scale} Usable: ends within {NEAR:g} points of the rule's own best. Stopped: by successive halving."
+    )
+    figure = when_pictures.draw_ranges(ranges, about)
     links["Usable server rates"] = save(figure, page.with_name("when_ranges.png")).name
     body = markdown(by_setting, links, scale, first.board.judge)
     replace_between(page, "docs.pages.when", body, "When does FedGM help?")
@@ -216,7 +237,7 @@ def command(results: Path, page: Path) -> None:
 
 def _name(algorithm: str, beta: float, nu: float) -> str:
     return "FedAvg" if algorithm == "fedavg" else (
-        f"FedAvgM {beta:g}" if algorithm == "fedavgm" else f"FedGM {beta:g}, {nu:g}"
+        f"FedAvgM, β {beta:g}" if algorithm == "fedavgm" else f"FedGM, β {beta:g}, ν {nu:g}"
     )  # fmt: skip
 
 

@@ -6,18 +6,21 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from docs.pages import when_pictures
 from docs.pages.when import (
     Regime,
-    advantage,
     at_equal_budget,
     best,
     command,
     map_rows,
     markdown,
-    stopped,
+    outcomes,
+    row,
     tried,
+    unfinished,
     usable,
 )
+from fedgm.figures.style import BLUE, RED
 from fedgm.study.points import Job
 from fedgm.study.report import marks
 from fedgm.tasks.metric import scoreboard
@@ -27,9 +30,10 @@ START, END = marks("docs.pages.when")
 
 
 def run(
-    algorithm, eta, score, delay=1, anchor="start", beta=0.9, nu=0.9, status="finished", seed=0, name=None
-):
-    job = Job(0, seed, {}, (), Path(), f"{algorithm}{eta}{delay}{anchor}{beta}{nu}", 50, 5)
+    algorithm, eta, score, delay=1, anchor="start", beta=0.9, nu=0.9, status="finished", seed=0, name=None,
+    normalize="reference",
+):  # fmt: skip
+    job = Job(0, seed, {}, (), Path(), f"{algorithm}{eta}{delay}{anchor}{beta}{nu}{normalize}", 50, 5)
     ideal = delay == 1
     config = {
         "algorithm.eta": eta,
@@ -37,6 +41,7 @@ def run(
         "algorithm.nu": None if algorithm == "fedavg" else nu,
         "schedule.name": "constant",
         "participation.name": "ideal" if ideal else "autonomous",
+        "participation.normalize": "none" if ideal else normalize,
         **({} if ideal else {"participation.delay": delay, "participation.anchor": anchor}),
     }
     made = record(job, [score] * 10, status, algorithm, config=config)
@@ -56,9 +61,11 @@ RUNS = [
 def test_gains_are_against_the_best_of_fedavg_in_the_same_setting():
     by_regime = tried(RUNS)
     assert list(by_regime) == [Regime(1, ""), Regime(5, "current"), Regime(5, "start")]
-    assert advantage(by_regime[Regime(1, "")]) == pytest.approx({1.0: 2.0, 2.0: 6.0, 4.0: 7.0, 5.0: -24.0})
-    assert advantage(by_regime[Regime(5, "start")]) == pytest.approx({0.5: -2.0})
-    assert advantage(by_regime[Regime(5, "current")]) == {}  # FedAvg has not been run there
+    assert row(by_regime[Regime(1, "")], 0.9, 0.9) == {
+        1.0: pytest.approx(2.0), 2.0: pytest.approx(6.0), 4.0: pytest.approx(7.0), 5.0: "diverged",
+    }  # fmt: skip
+    assert row(by_regime[Regime(5, "start")], 0.9, 0.9) == pytest.approx({0.5: -2.0})
+    assert row(by_regime[Regime(5, "current")], 0.9, 0.9) == {}  # FedAvg has not been run there
     assert best(by_regime[Regime(1, "")], "fedgm").eta == 4.0
 
 
@@ -71,8 +78,7 @@ def test_runs_that_a_rung_stopped_are_no_ends():
     """Their scores so far are too low: they are neither a loss nor an unusable eta."""
     more = [*RUNS, run("fedgm", 2.0, 0.15, delay=5, status="paused")]
     points = tried(more)[Regime(5, "start")]
-    assert advantage(points) == pytest.approx({0.5: -2.0})
-    assert stopped(points) == [2.0]
+    assert row(points, 0.9, 0.9) == {0.5: pytest.approx(-2.0), 2.0: "stopped"}
     assert usable(points)["fedgm", 0.9, 0.9] == [0.5]
     page = markdown({Regime(5, "start"): points}, {}, "", scoreboard({}).judge)
     assert "| delay 5, start | fedgm, beta 0.9, nu 0.9 | 0.5 | 2, 1 stopped early |" in page
@@ -82,11 +88,54 @@ def test_runs_that_a_rung_stopped_are_no_ends():
     )
 
 
-def test_the_map_has_a_row_for_a_setting_of_which_all_points_were_stopped():
+def test_a_line_of_which_no_run_reached_its_end_is_known():
     lost = [run("fedavg", 0.5, 0.2, delay=10), run("fedgm", 0.5, 0.2, delay=10, status="paused")]
     rows = map_rows(tried([*RUNS, *lost]))
-    assert list(rows) == ["ideal clients", "delay 5, start", "delay 10, start"]  # no FedAvg at `current`
-    assert rows["delay 10, start"] == {}
+    assert list(rows) == [  # no FedAvg at `current`
+        "ideal clients: β 0.9, ν 0.9", "delay 5, start: β 0.9, ν 0.9", "delay 10, start: β 0.9, ν 0.9",
+    ]  # fmt: skip
+    assert unfinished(rows) == ["delay 10, start: β 0.9, ν 0.9"]
+
+
+def test_the_literal_reading_and_the_long_memory_are_lines_of_their_own():
+    own = {"delay": 5, "normalize": "none", "name": "autonomous_literal"}
+    literal = [run("fedavg", 0.5, 0.3, **own), run("fedgm", 1.0, 0.34, beta=0.95, nu=0.7, **own)]
+    later = run("fedgm", 1.0, 0.3, delay=5, beta=0.95, nu=0.7, name="autonomous_long_memory")
+    rows = map_rows(tried([*RUNS, *literal, later]))
+    assert rows["delay 5, literal: β 0.95, ν 0.7"] == pytest.approx({1.0: 4.0})
+    assert rows["delay 5, start: β 0.95, ν 0.7"] == pytest.approx({1.0: 2.0})
+    assert rows["delay 5, start: β 0.9, ν 0.9"] == pytest.approx({0.5: -2.0})
+
+
+def test_chance_is_hatched_and_off_the_scale_of_the_gains():
+    rows = {"a": {0.5: 3.0, 1.0: -2.0}, "b": {0.5: "chance", 1.0: "stopped"}}
+    [axes] = when_pictures.draw_gains(rows, ["c"]).axes
+    [image] = axes.get_images()
+    assert image.get_clim() == (-3.0, 3.0)
+    assert image.get_array().mask.tolist() == [[False, False], [True, True]]
+    assert [(patch.get_xy(), bool(patch.get_hatch())) for patch in axes.patches] == [((-0.5, 0.5), True)]
+
+
+def test_ranges_are_coloured_by_rule_and_join_only_neighbours_that_were_run():
+    ends = {0.5: "usable", 1.0: "usable", 2.0: "usable", 4.0: "chance"}
+    settings = {"ideal clients": {"FedAvg": ("fedavg", ends), "FedGM": ("fedgm", {0.5: "learned"})}}
+    [axes] = when_pictures.draw_ranges(settings, "c").axes
+    joined = [list(line.get_xdata()) for line in axes.get_lines() if line.get_linestyle() == "-"]
+    assert joined == [[0.5, 1.0]]  # 1.5 and 3 were not run
+    assert [line.get_marker() for line in axes.get_lines() if list(line.get_xdata()) == [4.0]] == ["x"]
+    assert {line.get_markeredgecolor() for line in axes.get_lines() if line.get_marker() != "None"} == {
+        RED,
+        BLUE,
+    }
+    assert [text.get_text() for text in axes.texts] == ["ideal clients"]
+
+
+def test_every_eta_that_was_run_has_one_outcome():
+    more = [*RUNS, run("fedgm", 2.0, 0.15, delay=5, status="paused")]
+    by_setting = tried(more)
+    assert outcomes(by_setting[Regime(5, "start")])["fedgm", 0.9, 0.9] == {0.5: "usable", 2.0: "stopped"}
+    ends = outcomes(by_setting[Regime(1, "")])["fedgm", 0.9, 0.9]
+    assert ends == {1.0: "learned", 2.0: "usable", 4.0: "usable", 5.0: "diverged"}
 
 
 def test_equal_budgets_are_said_to_be_equal():
