@@ -1,9 +1,12 @@
 """What benchmarks write: tables between marks, and verdicts that follow from the numbers."""
 
 import pytest
+from matplotlib.colors import to_hex
+from matplotlib.container import BarContainer
 
-from benchmarks import page
+from benchmarks import page, sitting
 from benchmarks.targets import Target, ratio, table
+from fedgm.figures.style import BLUE
 
 
 def test_a_table_replaces_what_stands_between_its_marks(tmp_path):
@@ -53,3 +56,15 @@ def test_what_was_not_measured_is_said(tmp_path, monkeypatch):
 
 def test_the_targets_on_the_page_are_those_of_the_kept_numbers():
     assert table().strip() in page.PAGE.read_text()
+
+
+def test_the_chart_says_what_each_work_is_and_gives_the_accent_to_ours():
+    figure = sitting.chart(page.kept("throughput"))
+    [axes] = figure.axes
+    words = [label.get_text() for label in axes.get_xticklabels()]
+    assert words[0] == "W1\nResNet-8, 32x32\nbatch 32"
+    assert all(len(label.splitlines()) == 3 for label in words)
+    drawn = [bars for bars in axes.containers if isinstance(bars, BarContainer)]
+    colours = {bars.get_label(): to_hex(bars[0].get_facecolor()) for bars in drawn}
+    assert [name for name, colour in colours.items() if colour == BLUE] == ["ours"]
+    assert "No bar: not measured." in figure.get_supxlabel()

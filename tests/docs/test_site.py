@@ -3,8 +3,10 @@
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import yaml
@@ -13,6 +15,7 @@ from click.testing import CliRunner
 import fedgm
 from fedgm.commands import main as fedgm_command
 from fedgm.config import compose
+from fedgm.figures.style import BLUE, RED
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -40,6 +43,22 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatc
         exec(compile(block, page.name, "exec"), names)
     for picture in tmp_path.glob("tutorial_*.png"):
         assert (ROOT / "docs" / picture.name).exists(), f"docs/{picture.name} is missing"
+
+
+def test_the_tutorials_pictures_have_the_projects_colours_and_say_what_diverged(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    mpl.use("Agg")
+    names, drawn = dict[str, Any](), list[Any]()
+    page = "\n".join(blocks(ROOT / "docs/tutorial.md", "python"))
+    monkeypatch.setattr("matplotlib.pyplot.close", drawn.append)
+    exec(compile(page, "tutorial", "exec"), names)
+    lines = [{line.get_label(): line for line in figure.axes[0].get_lines()} for figure in drawn]
+    assert lines[0]["FedAvg, eta 1"].get_color() == RED
+    assert lines[0]["FedGM, eta 5, beta 0.95, nu 0.9"].get_color() == BLUE
+    assert "FedAvg, eta 2.2: diverges at round 9" in lines[0]
+    assert "FedGM, eta 5, beta 0.95, nu 0.9: diverges at round 22" in lines[2]
+    monkeypatch.undo()
+    plt.close("all")
 
 
 def commands():
