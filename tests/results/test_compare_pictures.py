@@ -16,7 +16,9 @@ def test_more_than_eight_lines_are_told_apart_by_style():
 
 
 def test_a_colour_belongs_to_an_algorithm_whatever_stands_beside_it():
-    for algorithms in (["fedgm", "fedavg"], ["fedadam", "fedavg", "fedgm"], ["fedgm", "mine", "fedgm"]):
+    board = ["fedavg", "fedavgm", "fednag", "fedgm", "fedadam", "fedyogi", "fedexp", "fedacg"]
+    assert len({*style.colours(board).values()}) == len(board)
+    for algorithms in (board, ["fedgm", "fedavg"], ["fedgm", "mine", "fedgm"]):
         drawn = dict(zip(algorithms[::-1], style.line_styles(algorithms)[::-1], strict=True))
         assert drawn["fedgm"] == (style.BLUE, "-")
         assert drawn.get("fedavg", (style.RED, "-")) == (style.RED, "-")
