@@ -12,11 +12,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedgm.figures.style import BLUE, INK, MUTED, plain, save, sheet, write_text
-from fedgm.results import archive
+from matplotlib.figure import Figure
+
+from fedgm.figures.style import INK, MUTED, colours, plain, save, sheet, write_text
+from fedgm.results import archive, labels
 from fedgm.results.run import Run, Status
 from fedgm.study.rungs import Halving
 from fedgm.study.sweep_progress import score_at
+from fedgm.tasks.metric import column
 
 KEYS = ("eta", "beta", "nu")
 
@@ -63,36 +66,48 @@ def _name(run: Run) -> str:
     return ", ".join(f"{key} {run.config[f'algorithm.{key}']:g}" for key in KEYS)
 
 
-def draw(runs: Mapping[int, Run], halving: Halving, metric: str, path: Path) -> None:
+def draw(runs: Mapping[int, Run], halving: Halving, metric: str, grid: str) -> Figure:
     """Score at the first rung against score at the end; points that go on are filled, the winner is named."""
-    every = int(next(iter(runs.values())).config["eval.every"])
+    one = next(iter(runs.values()))
+    every = int(one.config["eval.every"])
     until = halving.rungs(1000)[0] * every
     early = {point: score_at(run, metric, until) for point, run in runs.items()}
     kept = set(halving.survivors(early, higher=True))
     both = {point: (early[point], run.score(metric)) for point, run in runs.items()}
-    places = {point: (100 * a, 100 * b) for point, (a, b) in both.items() if a is not None and b is not None}
+    axis = column(metric, [one.board])
+    scale = axis.scale
+    places = {
+        point: (scale * a, scale * b) for point, (a, b) in both.items() if a is not None and b is not None
+    }
     best = max(places, key=lambda point: places[point][1])
     figure = sheet(5.6, 3.9)
     axes = figure.add_subplot()
-    for inside, fill, edge in ((True, BLUE, BLUE), (False, "white", MUTED)):
+    [own] = colours([one.facts["algorithm"]]).values()
+    for inside, fill, edge in ((True, own, own), (False, "white", MUTED)):
         xy = [places[point] for point in places if (point in kept) == inside]
         axes.plot([x for x, _ in xy], [y for _, y in xy], "o", ms=4, mfc=fill, mec=edge)
     axes.annotate(
         f"winner: {_name(runs[best])}",
         places[best],
-        (0, 7),
+        (0, 22),
         textcoords="offset points",
         fontsize=8,
         ha="center",
+        color=INK,
+        arrowprops={"arrowstyle": "-", "color": INK, "lw": 0.8, "shrinkB": 4},
     )
-    axes.set_xlabel(f"{metric}, %, mean of the evaluations up to round {until}", fontsize=9, color=INK)
-    axes.set_ylabel("mean of the last 10 evaluations, %", fontsize=9, color=INK)
+    axes.set_xlabel(f"{axis.axis}: mean up to round {until}", fontsize=9, color=INK)
+    axes.set_ylabel(f"{axis.axis}: mean of the last 10 evaluations", fontsize=9, color=INK)
+    axes.margins(y=0.12)
     plain(axes)
-    caption = (
-        f"{len(places)} points of seed 0. Filled: go on after round {until}, the best third. Rings: stopped."
-    )
-    write_text(figure, "What the first rung says of the end", [caption])
-    save(figure, path)
+    facts = one.facts
+    caption = [
+        f"{grid}: {len(places)} points of {labels.algorithm(one)}, {facts['participation']} clients,",
+        f"profile {facts['profile']}, {one.rounds} rounds, seed 0.",
+        f"Filled: go on after round {until}, the best third. Rings: would be stopped.",
+    ]
+    write_text(figure, "What the first rung says of the end", caption)
+    return figure
 
 
 def main(words: list[str] | None = None) -> None:
@@ -109,7 +124,7 @@ def main(words: list[str] | None = None) -> None:
             f"{100 * outcome.share:.0f} % of the rounds; chose {outcome.chosen}; best {outcome.winner}"
         )
     if given.picture:
-        draw(runs, halving, metric, given.picture)
+        save(draw(runs, halving, metric, Path(given.paths[-1]).stem), given.picture)
 
 
 if __name__ == "__main__":

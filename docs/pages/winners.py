@@ -12,6 +12,7 @@ import click
 
 from fedgm.config import conf_dir
 from fedgm.errors import FedGMError
+from fedgm.figures.points import coloured, limits
 from fedgm.results.best_of import best_of
 from fedgm.results.find import find
 from fedgm.results.run import Run, once
@@ -41,17 +42,18 @@ def markdown(stored: Path, images: Path, home: Path) -> str:
     """A line and a heat map for each grid of which runs are stored; pictures go below ``images``."""
     lines, shown = list[str](), list[str]()
     runs = find([stored])
-    for clients, grids in GRIDS.items():
-        budget = 0
-        for grid in grids:
-            results = _grid(grid, runs, stored)
-            if results is None or not (ranked := ranking(results)):
-                continue
-            budget = budget or len(results.plan.jobs)  # FedAvg's grid comes first
-            lines.append(_line(clients, results, ranked, budget))
-            name = grid.replace(f" {CURRENT}", "_current")
-            drawn = sweep_pictures.draw(results, images / name)
-            shown += [f"![{path.stem} of {name}]({path.relative_to(home)})" for path in _wanted(drawn)]
+    every = {(clients, grid): _grid(grid, runs, stored) for clients, grids in GRIDS.items() for grid in grids}
+    found = {key: results for key, results in every.items() if results is not None and ranking(results)}
+    scale = limits(
+        [s for of in found.values() for s in coloured(sweep_pictures.drawn_points(of))], "maximize"
+    )
+    budgets = dict[str, int]()
+    for (clients, grid), results in found.items():
+        budget = budgets.setdefault(clients, len(results.plan.jobs))  # FedAvg's grid comes first
+        lines.append(_line(clients, results, ranking(results), budget))
+        name = grid.replace(f" {CURRENT}", "_current")
+        drawn = sweep_pictures.draw(results, images / name, scale)
+        shown += [f"![{path.stem} of {name}]({path.relative_to(home)})" for path in _wanted(drawn)]
     return HEAD + "".join(lines) + "\n" + "\n".join(shown) + "\n"
 
 

@@ -1,19 +1,23 @@
 """Where a sweep beats a baseline: its scores minus the baseline's best, eta against everything else."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from itertools import product
+from statistics import mean
 
 import numpy as np
 from matplotlib import colormaps
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
 from fedgm.figures import cells
+from fedgm.figures.importance import filled
 from fedgm.figures.points import (
     Point,
     Value,
+    coloured,
+    is_whole,
     label,
     levels,
     named,
@@ -40,7 +44,10 @@ def reach(values: Sequence[float]) -> float:
 
 
 def grid(points: Sequence[Point], goal: str) -> tuple[str, list[dict[str, Value]], cells.Table] | None:
-    """The column key, the values of each row, the cells; None where the points are not a grid."""
+    """The column key, the values of each row, the cells; None where the points are not a grid.
+
+    Rows of several keys lie by their mean, the best on top, where every point has come to its end.
+    """
     keys = swept(points)
     if not keys:
         return None
@@ -50,7 +57,18 @@ def grid(points: Sequence[Point], goal: str) -> tuple[str, list[dict[str, Value]
     columns: list[dict[str, Value]] = [{column: value} for value in levels(points, column)]
     if max(len(rows), len(columns)) > MOST:
         return None
+    if _are_ranked(points) and (worth := filled(points, goal)):
+        rows.sort(key=lambda row: sign(goal) * mean(worth[p.number] for p in points if _is_in(p, row)))
     return column, rows, cells.arrange(points, rows, columns, goal)
+
+
+def _are_ranked(points: Sequence[Point]) -> bool:
+    """Whether rows lie by their mean: those of one key keep its order, and stopped runs have no rank."""
+    return len(swept(points)) > 2 and is_whole(points)
+
+
+def _is_in(point: Point, row: dict[str, Value]) -> bool:
+    return row.items() <= point.values.items()
 
 
 def draw(
@@ -67,9 +85,12 @@ def draw(
     if laid_out is None or not gains:
         return None
     column, rows, table = laid_out
-    norm = Normalize(-reach(list(gains.values())), reach(list(gains.values())))
+    kept = [gains[p.number] for p in points if p.ended]
+    drawn = [sign(goal) * (score - baseline) for score in coloured(points)]
+    norm = Normalize(-reach(drawn), reach(drawn))
     wide = cells.width(len(table[0])) * len(table[0])
-    figure = sheet(max(4.6, wide + 2.6), cells.HEIGHT * len(rows) + 1.75)
+    around = 1.75 if len(rows) >= cells.BAR else 2.2
+    figure = sheet(max(6.0, wide + 2.6), cells.HEIGHT * len(rows) + around)
     axes = figure.add_subplot()
     factor = metric.scale
     colours = LinearSegmentedColormap.from_list("gain", colormaps["RdBu"](np.linspace(0.1, 0.9, 255)))
@@ -79,22 +100,17 @@ def draw(
     axes.set_xticks(*cells.ticks(levels(points, column)))
     axes.set_xlabel(label(column, keys), fontsize=10, color=INK)
     axes.set_yticks(range(len(rows)), [named(row, keys) for row in rows])
-    low, high = factor * (norm.vmin or 0.0), factor * (norm.vmax or 0.0)
-    beyond = min(gains.values()) < (norm.vmin or 0.0)
-    mapped = ScalarMappable(Normalize(low, high), colours)
-    bar = figure.colorbar(mapped, ax=axes, extend="min" if beyond else "neither", pad=0.02)
-    points_of = metric.metric.difference
-    short = f"gain, {points_of}" if points_of else "gain"  # a bar of few rows has no room for more
-    bar.set_label(_difference(metric) if len(rows) > 3 else short, fontsize=8.5, color=INK)
-    bar.ax.tick_params(labelsize=8, length=2)
-    bar.outline.set_visible(False)
-    ahead = sum(gain > 0 for gain in gains.values())
-    title = f"Ahead of {reference} at {ahead} of {len(points)} points"
+    if drawn:
+        shown, far = [factor * gain for gain in drawn], factor * reach(drawn)
+        cells.scale(figure, [axes], colours, (-far, far), shown, _difference(metric), len(rows))
+    title = f"Ahead of {reference} at {sum(gain > 0 for gain in kept)} of {len(kept)} finished points"
+    others = Counter(cells.WORDS[p.status].partition(":")[0] for p in points if not p.ended)
+    if others:
+        title += f" ({', '.join(f'{count} {word}' for word, count in others.items())})"
     level = f"{metric.number(baseline)}{metric.unit}"
     about = f"Baseline: {reference}, {level}. Means of the last 10 evaluations."
-    partly = sum(p.scored and p.status != "finished" for p in points)
-    note = f"Unfinished runs ({partly}) count with their score so far." if partly else ""
-    write_text(figure, title, [caption, about, note], cells.keys_of([table], best=False))
+    order = "Rows by their mean, the best on top." if _are_ranked(points) else ""
+    write_text(figure, title, [caption, about, order], cells.keys_of([table], best=False))
     return figure
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
@@ -14,12 +13,12 @@ from fedgm.figures.points import (
     Point,
     Value,
     best,
+    coloured,
     described,
     label,
     levels,
     limits,
     named,
-    scores,
     swept,
 )
 from fedgm.figures.style import INK, sheet, write_text
@@ -70,16 +69,25 @@ def tables(points: Sequence[Point], plan: Layout, goal: str) -> dict[Value | Non
 
 
 def draw(
-    points: Sequence[Point], caption: str, metric: Column, goal: str, axes: Sequence[str] = ()
+    points: Sequence[Point],
+    caption: str,
+    metric: Column,
+    goal: str,
+    axes: Sequence[str] = (),
+    shared: tuple[float, float] | None = None,
 ) -> Figure | None:
-    """All panels on one colour scale with the best cell outlined; None where there is nothing to compare."""
+    """All panels on one colour scale, or on a ``shared`` one, with the best cell outlined.
+
+    None where there is nothing to compare.
+    """
     plan = layout(points, axes)
     if plan is None or not any(p.scored or p.status == "diverged" for p in points):
         return None
     panels = tables(points, plan, goal)
     colours = colormaps["viridis" if sign(goal) > 0 else "viridis_r"]
-    visible = scores([p for table in panels.values() for row in table for p in row if p is not None])
-    norm = Normalize(*limits(visible, goal))
+    visible = coloured([p for table in panels.values() for row in table for p in row if p is not None])
+    low, high = shared or limits(visible, goal)
+    norm = Normalize(low, high)
     first = next(iter(panels.values()))
     across = max(1, min(len(panels), int(PAGE / (cells.width(len(first[0])) * len(first[0]) + 0.5))))
     down = -(-len(panels) // across)
@@ -93,10 +101,12 @@ def draw(
         _name(panel, points, plan, value, left=place % across == 0, bottom=place + across >= len(panels))
     for spare in range(len(panels), across * down):
         grid[spare // across][spare % across].set_visible(False)
-    if visible and (len(first) > 1 or len(panels) > 1):  # beside a single row it says less than the numbers
-        _scale(figure, grid.ravel().tolist(), visible, norm, metric, colours.name)
+    if visible:
+        ends, shown = ([metric.scale * value for value in some] for some in ((low, high), visible))
+        places = grid.ravel().tolist()
+        cells.scale(figure, places, colours, (ends[0], ends[1]), shown, metric.axis, len(first) * down)
     entries = cells.keys_of(list(panels.values()), winner is not None)
-    text = [caption, _folding(plan, swept(points))]
+    text = [caption, _folding(plan, swept(points)), "One colour scale for all grids." if shared else ""]
     write_text(figure, _title(winner, swept(points), metric), text, entries)
     return figure
 
@@ -104,8 +114,8 @@ def draw(
 def _size(columns: int, rows: int, across: int, down: int) -> tuple[float, float]:
     """Inches of the page: cells keep their size, the page grows."""
     body = cells.width(columns) * columns + 0.35
-    overhead = 1.75 if rows * down > 1 else 1.1
-    return max(4.6, across * body + 1.6), down * (cells.HEIGHT * rows + 0.32) + overhead
+    overhead = 1.75 if rows * down >= cells.BAR else 1.8
+    return max(6.0, across * body + 1.6), down * (cells.HEIGHT * rows + 0.32) + overhead
 
 
 def _name(
@@ -125,22 +135,6 @@ def _name(
         axes.set_ylabel(label(plan.rows, keys), fontsize=10, color=INK)
     if plan.panels is not None and value is not None:
         axes.set_title(named({plan.panels: value}, keys), fontsize=9, color=INK, loc="left", pad=3)
-
-
-def _scale(
-    figure: Figure, axes: list[Axes], values: Sequence[float], norm: Normalize, metric: Column, colours: str
-) -> None:
-    """One colour bar for all panels, with an arrow where a few runs lie beyond it."""
-    low, high = norm.vmin or 0.0, norm.vmax or 0.0
-    extend = {(False, False): "neither", (True, False): "min", (False, True): "max"}.get(
-        (min(values) < low, max(values) > high), "both"
-    )
-    factor = metric.scale
-    mapped = ScalarMappable(Normalize(factor * low, factor * high), colormaps[colours])
-    bar = figure.colorbar(mapped, ax=axes, extend=extend, fraction=0.05, pad=0.02, aspect=24)
-    bar.set_label(metric.axis, fontsize=8.5, color=INK)
-    bar.ax.tick_params(labelsize=8, length=2)
-    bar.outline.set_visible(False)
 
 
 def _title(winner: Point | None, keys: Sequence[str], metric: Column) -> str:

@@ -6,8 +6,8 @@ from math import prod
 
 from matplotlib.figure import Figure
 
-from fedgm.figures.points import Point, label, levels, scores, swept
-from fedgm.figures.style import BLUE, FAINT, INK, MUTED, plain, sheet, write_text
+from fedgm.figures.points import Point, is_whole, label, levels, scores, swept
+from fedgm.figures.style import FAINT, INK, MUTED, plain, sheet, write_text
 from fedgm.results.curve import sign
 from fedgm.tasks.metric import Column
 
@@ -58,8 +58,8 @@ def full_grid(points: Sequence[Point]) -> bool:
 
 
 def draw(points: Sequence[Point], caption: str, metric: Column, goal: str) -> Figure | None:
-    """Bars with their shares, the largest on top; None where no score differs from another."""
-    shares = importance(points, goal)
+    """Bars with their shares, the largest on top; None where no score differs, or a run was stopped."""
+    shares = importance(points, goal) if is_whole(points) else {}
     if not shares:
         return None
     keys = swept(points)
@@ -70,7 +70,7 @@ def draw(points: Sequence[Point], caption: str, metric: Column, goal: str) -> Fi
     axes = figure.add_subplot()
     for place, key in enumerate(ranked):
         share = 100 * shares[key]
-        axes.barh(place, share, height=0.62, color=MUTED if key == INTERACTIONS else BLUE)
+        axes.barh(place, share, height=0.62, color=FAINT if key == INTERACTIONS else MUTED)
         axes.text(share + 1.2, place, f"{share:.1f} %", va="center", fontsize=8.5, color=INK)
     axes.set_yticks(range(len(ranked)), [_name(key, keys) for key in ranked], fontsize=10)
     axes.set_xlim(0, 100)
@@ -105,9 +105,6 @@ def _notes(points: Sequence[Point]) -> list[str]:
     worst = sum(not p.scored for p in points)
     if worst:
         notes.append(f"Runs without a score ({worst} of {len(points)}) count as the worst that was measured.")
-    partly = sum(p.scored and p.status != "finished" for p in points)
-    if partly:
-        notes.append(f"Unfinished runs ({partly}) count with their score so far.")
     if not full_grid(points):
         notes.append("The points are not a full grid, so that the shares overlap.")
     if any(len(levels(points, key)) > MOST for key in swept(points)):

@@ -15,6 +15,7 @@ from fedgm.figures.points import (
     Point,
     best,
     described,
+    is_whole,
     label,
     levels,
     limits,
@@ -64,11 +65,11 @@ def ends(points: Sequence[Point], goal: str) -> dict[int, float]:
 
 
 def draw(points: Sequence[Point], caption: str, metric: Column, goal: str) -> Figure | None:
-    """One axis for each swept key and one for the score; None without a swept key or a score."""
+    """One axis for each swept key and one for the score; None without either, or where a run was stopped."""
     keys = swept(points)
     whole = [p for p in points if all(key in p.values for key in keys)]
     shown_points = [p for p in whole if p.scored or p.status == "diverged"]
-    if not keys or not scores(shown_points):
+    if not keys or not scores(shown_points) or not is_whole(points):
         return None
     columns = [heights(shown_points, key, goal) for key in keys] + [ends(shown_points, goal)]
     figure = sheet(max(4.6, 1.7 * (len(keys) + 1) + 1.0), 4.9)
@@ -89,11 +90,8 @@ def draw(points: Sequence[Point], caption: str, metric: Column, goal: str) -> Fi
 
 
 def _notes(points: Sequence[Point]) -> list[str]:
-    """How to read the lines, and which runs are not whole or not there."""
+    """How to read the lines, and how many runs are not there."""
     notes = ["Runs that share a value are spread around it, better ones higher."]
-    partly = sum(p.scored and p.status != "finished" for p in points)
-    if partly:
-        notes.append(f"Unfinished runs ({partly}) end at their score so far.")
     left_out = sum(not p.scored and p.status != "diverged" for p in points)
     if left_out:
         notes.append(f"Runs without a score ({left_out}) are not drawn.")

@@ -8,7 +8,7 @@ from typing import Literal
 from fedgm.plain import plain
 from fedgm.results.curve import sign
 
-Mark = Literal["finished", "diverged", "paused", "running", "waiting", "failed"]
+Mark = Literal["finished", "near chance", "diverged", "paused", "running", "waiting", "failed"]
 Value = float | str
 WORD = 40  # characters of a key or a value on an axis
 SYMBOLS = {"algorithm.eta": "η", "algorithm.beta": "β", "algorithm.nu": "ν", "data.alpha": "α"}
@@ -30,7 +30,12 @@ class Point:
     def scored(self) -> bool:
         """Whether the score counts: what a diverged run measured before its end does not."""
         measured = self.score is not None and math.isfinite(self.score)
-        return measured and self.status in ("finished", "paused", "running")
+        return measured and self.status in ("finished", "near chance", "paused", "running")
+
+    @property
+    def ended(self) -> bool:
+        """Whether it was measured at its end: only then it can be compared with others."""
+        return self.scored and self.status in ("finished", "near chance")
 
 
 def swept(points: Sequence[Point]) -> list[str]:
@@ -51,11 +56,21 @@ def scores(points: Sequence[Point]) -> list[float]:
     return [point.score for point in points if point.scored and point.score is not None]
 
 
+def coloured(points: Sequence[Point]) -> list[float]:
+    """The scores that a colour scale is for: at the end, and not near chance."""
+    return scores([point for point in points if point.status == "finished"])
+
+
+def is_whole(points: Sequence[Point]) -> bool:
+    """Whether no point was stopped on the way: else statistics describe which ones were."""
+    return not any(point.status in ("paused", "running") for point in points)
+
+
 def best(points: Sequence[Point], goal: str) -> Point | None:
-    """The finished point with the best score; of equals the lower number."""
+    """The point with the best score at its end; of equals the lower number."""
     way = sign(goal)
-    finished = [point for point in points if point.status == "finished" and point.scored]
-    return min(finished, key=lambda point: (-way * (point.score or 0.0), point.number), default=None)
+    ended = [point for point in points if point.ended]
+    return min(ended, key=lambda point: (-way * (point.score or 0.0), point.number), default=None)
 
 
 def limits(values: Sequence[float], goal: str) -> tuple[float, float]:

@@ -1,13 +1,14 @@
 """The pictures of a sweep from its runs, and the W&B run that shows them where runs go online."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from fedgm.config.identity import NOT_IDENTITY
 from fedgm.figures.points import Mark, Point
 from fedgm.figures.sweep import draw_sweep
+from fedgm.results import labels
 from fedgm.results.curve import sign
 from fedgm.results.find import below
 from fedgm.results.run import Run, Status, mean_steps
@@ -18,15 +19,26 @@ from fedgm.study.sweep_progress import Results
 WAITS = (Status.KILLED, Status.STOPPED)  # drawn as paused: the same command continues it
 
 
-def draw(results: Results, folder: Path | None = None) -> list[Path]:
-    """Write every picture that applies into the sweep's folder, or into another one."""
+# Of a run's configuration, what a caption says in which words.
+SETTING = {
+    "profile.name": "profile", "data.name": "data", "data.alpha": "alpha", "participation.name": "clients",
+    "participation.anchor": "anchor", "participation.normalize": "normalize", "participation.delay": "delay",
+    "participation.epochs": "epochs",
+}  # fmt: skip
+
+
+def draw(
+    results: Results, folder: Path | None = None, shared: tuple[float, float] | None = None
+) -> list[Path]:
+    """Write every picture that applies into the sweep's folder, or another; ``shared``: ends of colours."""
     plan = results.plan
     baseline, reference = _baseline(results)
     file = plan.file
     place = folder or plan.folder
     return draw_sweep(
-        place, drawn_points(results), caption(results), results.column(), file.goal, baseline, reference
-    )
+        place, drawn_points(results), caption(results), results.column(), file.goal, baseline, reference,
+        shared,
+    )  # fmt: skip
 
 
 def drawn_points(results: Results) -> list[Point]:
@@ -36,23 +48,52 @@ def drawn_points(results: Results) -> list[Point]:
 
 
 def caption(results: Results) -> str:
-    """What a picture must say: profile, rounds, seed, local steps, and every commit that made its runs."""
+    """What a picture must say: the rule with the values that are not swept, the setting, rounds, seed, K."""
     plan = results.plan
     first = [job for job in plan.jobs if job.seed == plan.seeds[0]]
     runs = [run for run in map(results.of, first) if run is not None]
-    words = f"{plan.file.name}: profile {plan.profile}, {plan.jobs[0].rounds} rounds, seed {plan.seeds[0]}"
-    commits = sorted({str(run.facts["commit"]) for run in runs if run.facts["commit"]})
-    made = f"; commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}" if commits else ""
+    words = [*_server(results, runs), *_setting(results, runs)]
+    words += [f"{plan.jobs[0].rounds} rounds", f"seed {plan.seeds[0]}"]
+    K = mean_steps([run for run in runs if run.status == Status.FINISHED] or runs)
     marked = sum(run.near_chance for run in runs)
     note = f" Near chance by the rule of docs/claims.md: {marked}." if marked else ""
-    return f"{words}{mean_steps(runs)}{made}.{note}"
+    return f"{plan.file.name}: {', '.join(words)}{K}.{note}"
+
+
+def _server(results: Results, runs: Sequence[Run]) -> list[str]:
+    """The rule with the rates that all runs share, and ``nu = beta`` where one follows the other."""
+    swept = results.plan.file.swept
+    if not runs or "algorithm" in swept:
+        return []
+    pairs = {(run.config.get("algorithm.beta"), run.config.get("algorithm.nu")) for run in runs}
+    follows = len(pairs) > 1 and all(beta == nu for beta, nu in pairs)
+    fixed = [
+        key for key in labels.RATES if len({run.config.get(key) for run in runs}) == 1 and key not in swept
+    ]
+    return [labels.label(runs[0], fixed), *(["nu = beta"] if follows else [])]
+
+
+def _setting(results: Results, runs: Sequence[Run]) -> list[str]:
+    """Profile, data and clients, but for what is swept."""
+    swept, said = results.plan.file.swept, list[str]()
+    config = {"profile.name": results.plan.profile, **(runs[0].config if runs else {})}
+    if "participation.anchor" not in config:
+        config.pop("participation.normalize", None)  # clients that are not stale: nothing to choose
+    if config.get("data.partition") != "dirichlet":
+        config.pop("data.alpha", None)
+    for key, word in SETTING.items():
+        value = config.get(key)
+        if value is not None and not {key, key.partition(".")[0]} & {*swept}:
+            said.append(f"{word} {' to '.join(map(str, value)) if isinstance(value, list) else value}")
+    return said
 
 
 def _point(results: Results, job: Job) -> Point:
     run, metric = results.of(job), results.plan.file.metric
     values: dict[str, Any] = {key: job.values[key] for key in results.plan.file.swept}
+    mark = "near chance" if run and run.near_chance else _mark(results.state(job))
     return Point(
-        job.point, values, _mark(results.state(job)), run.score(metric) if run else None,
+        job.point, values, mark, run.score(metric) if run else None,
         run.final(metric) if run else None, run.rounds_done if run else 0, job.rounds,
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.halving_replay import main, numbered, replay
+from benchmarks.halving_replay import draw, main, numbered, replay
 from fedgm.results import archive
 from fedgm.results.run import Run
 from fedgm.study.points import Job
@@ -39,6 +39,17 @@ def test_a_point_that_diverges_in_the_round_of_a_rung_loses():
     replayed = replay(runs, Halving(3, min_iter=3), "test/acc")
     assert (replayed.chosen, replayed.regret) == ("eta 2, beta 0.9, nu 0.9", 0.0)
     assert replayed.share == 1.0  # 3 + 9 of 12 rounds
+
+
+def test_the_picture_says_whose_points_these_are_and_leads_to_the_winner():
+    runs = dict(enumerate(curve(str(i), 1.0 + i, [0.1 * (i + 1)] * 9) for i in range(3)))
+    figure = draw(runs, Halving(3, min_iter=3), "test/acc", "made_grid")
+    caption = " ".join(figure.get_supxlabel().split())
+    assert caption.startswith("made_grid: 3 points of FedGM, ideal clients, profile tiny, 9 rounds, seed 0.")
+    assert figure.axes[0].get_xlabel() == "test accuracy, %: mean up to round 3"
+    [winner] = figure.axes[0].texts
+    assert winner.arrow_patch is not None
+    assert winner.xy == pytest.approx((30, 30))
 
 
 @pytest.mark.parametrize("algorithm", ["fedgm", "fedavgm", "fedavg"])

@@ -39,7 +39,8 @@ def test_a_point_near_chance_keeps_its_value_and_only_one_that_ended_so_is_diver
     ]
     results = Results(plan(tmp_path, WHOLE), once(runs))
     drawn = sweep_pictures.drawn_points(results)
-    assert [p.status for p in drawn] == [*["finished"] * 3, "paused", "diverged", "waiting"]
+    statuses = ["finished", "near chance", "finished", "paused", "diverged", "waiting"]
+    assert [p.status for p in drawn] == statuses
     assert (drawn[1].score, drawn[1].scored, drawn[4].scored) == (pytest.approx(0.19), True, False)
     winner = best(drawn, "maximize")
     assert winner is not None

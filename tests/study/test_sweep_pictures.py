@@ -110,7 +110,7 @@ def test_legend_names_the_marks_that_occur_and_no_others():
     assert plan is not None
     tables = list(heatmap.tables(points[:-1], plan, "maximize").values())
     names = [str(entry.get_label()) for entry in cells.keys_of(tables, best=True)]
-    assert names == ["best", "paused: score so far", "diverged", "not run yet"]
+    assert names == ["best", "stopped early: score so far", "diverged", "not run yet"]
 
 
 def marks(figure) -> dict[str, set[tuple[float, float]]]:
@@ -128,15 +128,16 @@ def marks(figure) -> dict[str, set[tuple[float, float]]]:
 
 @pytest.mark.parametrize("picture", ["heatmap", "advantage"])
 def test_a_cell_whose_run_did_not_finish_bears_its_mark(picture):
-    status = ("finished", "paused", "running", "failed", "diverged", "waiting")
-    places = product((0.0, 1.0), (0.0, 1.0, 2.0))  # b is the row, a the column
+    status = ("finished", "paused", "running", "near chance", "failed", "diverged", "waiting", "finished")
+    places = product((0.0, 1.0), (0.0, 1.0, 2.0, 3.0))  # b is the row, a the column
     points = [point(i, {"a": a, "b": b}, 0.3 + 0.01 * i, status[i]) for i, (b, a) in enumerate(places)]
     if picture == "heatmap":
         figure = heatmap.draw(points, CAPTION, ACC, "maximize")
     else:
         figure = advantage.draw(points, CAPTION, ACC, "maximize", 0.3)
     assert marks(figure) == {
-        "number": {(0, 0), (1, 0), (2, 0)}, "//": {(1, 0)}, "..": {(2, 0)}, "!": {(0, 1)}, "x": {(1, 1)},
+        "number": {(0, 0), (1, 0), (2, 0), (3, 0), (3, 1)}, "..": {(2, 0)}, "//": {(3, 0)},
+        "!": {(0, 1)}, "x": {(1, 1)},
     }  # fmt: skip
 
 
@@ -195,7 +196,7 @@ def test_parallel_lines_of_one_value_are_spread_by_score():
 
 @pytest.mark.slow
 def test_all_pictures_twice_with_equal_bytes(tmp_path: Path):
-    points = cube(lambda e, b, n: "diverged" if e == 4.0 else "paused" if b == 0.7 else "finished")
+    points = cube(lambda e, b, n: "diverged" if e == 4.0 else "near chance" if b == 0.7 else "finished")
     names = ["heatmap.png", "parallel.png", "importance.png", "advantage.png"]
     for folder in ("one", "two"):
         written = draw_sweep(tmp_path / folder, points, CAPTION, ACC, "maximize", 0.42)
@@ -258,5 +259,5 @@ def test_labels_and_units_are_those_of_the_task():
     points = square((0.1, 0.2, 0.3, 0.4))
     figure = heatmap.draw(points, CAPTION, words, "maximize")
     assert figure is not None
-    assert figure.axes[-1].get_ylabel() == "test top-5 accuracy, %"
+    assert figure.axes[-1].get_xlabel() == "test top-5 accuracy, %"
     assert "Best test top-5 accuracy: 40.0\u00a0%" in next(text.get_text() for text in figure.texts)

@@ -19,7 +19,7 @@ from fedgm.running.folder import locate
 from fedgm.screen import Screen
 from fedgm.study import points, sweep_file
 from fedgm.study.sweep import Sweep
-from fedgm.study.sweep_pictures import caption, drawn_points
+from fedgm.study.sweep_pictures import drawn_points
 from fedgm.study.sweep_progress import Results, targets
 from fedgm.study.winners import at_budget, entry, other_seeds, ranking, write_best
 from tests.results.made_records import record as made
@@ -200,14 +200,6 @@ def test_an_archive_gives_back_what_was_stored_and_counts_as_done(planned, tmp_p
     results = Results(elsewhere, after)
     assert {results.state(job) for job in elsewhere.jobs} == {"finished", "diverged"}
     assert [e.score for e in ranking(results)] == [e.score for e in ranking(Results(planned))]
-
-
-def test_a_caption_names_every_commit_that_made_its_runs(planned):
-    first, second = (made(job, [0.3] * 10) for job in planned.jobs[:2])
-    second.facts["commit"] = "def"
-    words = caption(Results(planned, once([first, second])))
-    assert words.endswith("30 rounds, seed 0, K = 30.0 local steps on average; commits abc, def.")
-    assert caption(Results(planned)).endswith("30 rounds, seed 0.")
 
 
 def test_a_run_in_two_files_counts_once_as_the_one_that_is_done(planned, tmp_path):
