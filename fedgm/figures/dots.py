@@ -1,4 +1,4 @@
-"""Many lines by where they end: a row for each, a large dot for the mean and a small one for each seed."""
+"""Many lines by where they end: a row for each, a ring for the mean and a dot for each seed."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -10,7 +10,7 @@ from fedgm.figures.pane import Drawn
 from fedgm.figures.style import FAINT, INK, MUTED, colours, plain, sheet, wrapped, write_text
 from fedgm.tasks.metric import Column
 
-SEEDS = "Mean of the last 10 evaluations: large dots are means over seeds, small ones single seeds."
+SEEDS = "Mean of the last 10 evaluations: rings are means over seeds, dots single seeds."
 
 
 def draw(lines: Sequence[Drawn], columns: Sequence[Column], title: str, caption: Sequence[str]) -> Figure:
@@ -29,8 +29,8 @@ def draw(lines: Sequence[Drawn], columns: Sequence[Column], title: str, caption:
             values = [column.scale * score for score in scores if score is not None]
             if line and values:
                 colour, centre = own[line.algorithm], mean(values)
-                axes.plot(values, [place] * len(values), ".", color=colour, ms=5, alpha=0.6, zorder=2)
-                axes.plot([centre], [place], "o", color=colour, ms=7, zorder=3)
+                axes.plot(values, [place] * len(values), ".", color=colour, ms=5, zorder=3)
+                axes.plot([centre], [place], "o", color=colour, mfc="white", ms=9, zorder=2)
                 axes.annotate(
                     column.number(centre / column.scale), (1.01, place),
                     xycoords=("axes fraction", "data"), va="center", fontsize=7.5, color=MUTED,

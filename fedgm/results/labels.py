@@ -89,8 +89,9 @@ def label(run: Run, keys: Sequence[str]) -> str:
 
 
 def _implied(run: Run, key: str) -> bool:
-    """FedAvg has no momentum to speak of, FedAvgM no nu; a part's plain choice goes without saying."""
-    if PLAIN.get(key) == run.config.get(key):
+    """FedAvg has no momentum to speak of, FedAvgM no nu, stages their own etas; nor is a plain part said."""
+    staged = key == "algorithm.eta" and run.config.get("schedule.etas")
+    if staged or PLAIN.get(key) == run.config.get(key):
         return True
     without = {
         "algorithm.beta": ("fedavg", "fedsgd"),

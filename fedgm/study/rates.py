@@ -39,7 +39,7 @@ def said(lines: Sequence[Rated]) -> str:
         if words := line.words or _joined(rest):
             grouped.setdefault(words, []).append(plain(line.name, WIDEST))
     parts += [f"{words}: {' and '.join(names)}" for words, names in list(grouped.items())[:MOST]]
-    parts += [f"and {len(grouped) - MOST} others"] if len(grouped) > MOST else []
+    parts += [f"and {len(grouped) - MOST} more"] if len(grouped) > MOST else []
     return f"Server rates: {'; '.join(parts)}." if parts else ""
 
 

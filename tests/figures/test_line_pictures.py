@@ -1,4 +1,4 @@
-"""Lines of one colour are told apart, have names beside the panels that need them, and room for what counts."""
+"""Lines of one colour are told apart; names stand beside the panels that need them; heights serve."""
 
 import math
 
@@ -72,6 +72,10 @@ def test_panels_whose_curves_end_in_another_order_have_names_of_their_own():
     assert sorted(labels(train)) == sorted(labels(test)) == ["a", "b"]
     first, last = lines.draw(drawn, [ACC, ACC], "t", ["c"]).axes
     assert (labels(first), sorted(labels(last))) == ([], ["a", "b"])
+
+
+def test_no_name_stands_below_or_above_its_panel():
+    assert names.apart([0.0, 0.0, 1.0, 1.0], 0.1) == pytest.approx([0.0, 0.1, 0.9, 1.0])
 
 
 def test_a_line_with_stages_is_thicker_than_those_without():

@@ -45,7 +45,7 @@ def test_a_winner_beside_it_takes_no_line_its_rates():
 def test_rules_without_rates_have_none_and_many_lines_are_counted():
     assert said([Rated("a", [run((9, None, None, None))])]) == ""
     many = [Rated(f"line {i}", [run((9, i, i / 20, i / 30))]) for i in range(1, 12)]
-    assert said(many).endswith("line 8; and 3 others.")
+    assert said(many).endswith("line 8; and 3 more.")
 
 
 def test_what_was_trained_is_said_as_far_as_the_runs_agree():
@@ -64,8 +64,8 @@ def test_compare_says_network_data_and_rates():
 def test_labels_leave_out_how_nu_was_tied():
     runs = [run((9, 2.0, 0.9, 0.9), **{"algorithm.nu_is_beta": tied}) for tied in (True, False)]
     assert "algorithm.nu_is_beta" not in labels.differing(runs)
-    staged = run((9, 2.0, 0.9, 0.9), **{"schedule.etas": [2.0, 1.0]})
-    assert labels.label(staged, ["schedule.etas"]) == "FedGM, etas 2 then 1"
+    staged = run((9, 2.0, 0.9, 0.9), **{"schedule.etas": [2.0, 1.0], "algorithm.eta": 1.0})
+    assert labels.label(staged, ["algorithm.eta", "schedule.etas"]) == "FedGM, etas 2 then 1"
 
 
 @pytest.mark.parametrize(("words", "says"), [((), True), (("profile=tiny",), False)])
