@@ -46,6 +46,9 @@ def test_words_have_a_contrast_of_three_to_one_on_white():
     for colour in (*every, *shades):
         assert 1.05 / (style.luminance(to_rgb(style.readable(colour))) + 0.05) >= 3
     assert style.readable(style.BLUE) == style.BLUE
+    drawn = [Drawn(name, (made([0.1, 0.2]),), "fedavg") for name in "abc"]
+    [axes] = lines.draw(drawn, [ACC], "t", ["c"]).axes
+    assert all(style.luminance(to_rgb(text.get_color())) <= style.LIGHTEST for text in axes.texts)
 
 
 def test_a_loss_that_falls_far_at_once_leaves_the_height_to_what_follows():

@@ -1,13 +1,17 @@
 """Captions say what the lines' eta, beta and nu are, what was trained, and nothing twice."""
 
+from dataclasses import replace
+
 import pytest
 
+from fedgm.figures import style
 from fedgm.results import labels
 from fedgm.results.run import Run
 from fedgm.study import compare
-from fedgm.study.figure_picture import caption
+from fedgm.study.figure_picture import caption, picture
 from fedgm.study.figure_runs import make
 from fedgm.study.rates import Rated, said
+from tests.results.made_records import record
 
 CONFIG = {
     "model.name": "resnet", "model.depth": 8, "data.name": "cifar10", "data.train_samples": 10_000,
@@ -59,6 +63,24 @@ def test_what_was_trained_is_said_as_far_as_the_runs_agree():
 def test_compare_says_network_data_and_rates():
     runs = [run((9, 2.0, 0.9, 0.9)), run((9, 1.0, 0.9, 0.9))]
     assert "resnet-8 on 10,000 samples of cifar10, 16x16" in compare.caption(runs)
+
+
+def test_compare_draws_the_larger_eta_darker_and_says_the_rates():
+    rows = [{"round": t, "test/acc": 0.1 * t} for t in (1, 2, 3)]
+    made = [run((9, eta, 0.9, 0.9), **{"algorithm.eta": eta}) for eta in (1.0, 2.0)]
+    figure = compare.picture({f"eta {n}": [replace(one, evaluations=rows)] for n, one in enumerate(made, 1)})
+    assert [line.get_color() for line in figure.axes[0].get_lines()][1] == style.BLUE
+    assert "Server rates: beta = nu = 0.9 in all." in figure.get_supxlabel().replace("\n", " ")
+
+
+@pytest.mark.parametrize(("experiment", "plain"), [("fedgm_eta", "eta_5"), ("stale_rate", "ideal_2")])
+def test_a_figure_draws_the_largest_eta_and_ideal_clients_plain(experiment, plain):
+    planned = make(experiment, [1], ["profile=tiny", "rounds=9"], "none")
+    drawn = picture(planned, lambda job: record(job, [0.1, 0.2, 0.3]), [])
+    keys = [line.key for line in planned.figure.lines]
+    place = keys.index(plain)
+    assert drawn.axes[0].get_lines()[place].get_color() == style.BLUE
+    assert sum(line.get_color() == style.BLUE for line in drawn.axes[0].get_lines()) == 1
 
 
 def test_labels_leave_out_how_nu_was_tied():
