@@ -94,3 +94,16 @@ def test_labels_leave_out_how_nu_was_tied():
 def test_the_note_of_a_figure_holds_at_its_profile(words, says):
     planned = make("autonomous", [1], words, "none")
     assert ("were halved" in " ".join(caption(planned, {}, []))) == says
+
+
+def test_parts_are_drawn_as_dots():
+    planned = make("autonomous_parts", [1], ["profile=tiny", "rounds=9"], "none")
+    drawn = picture(planned, lambda job: record(job, [0.1, 0.2, 0.3]), [])
+    names = [text.get_text() for text in drawn.axes[0].get_yticklabels()]
+    assert names[:2] == ["deltas from the start, normalised", "start, fresh, 3 epochs"]
+    assert len(names) == 10
+
+
+def test_the_paper_s_setting_is_said_of_its_data_alone():
+    words = [" ".join(caption(make(name, [1], (), "none"), {}, [])) for name in ("multistage", "outer")]
+    assert ["The paper has 50,000 images" in text for text in words] == [True, False]
