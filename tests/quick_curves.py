@@ -21,12 +21,12 @@ class QuickCurves:
 
     def __call__(
         self, path: Path, rows: list[Row], ends: list[int], title: str, caption: str, board: Scoreboard,
-        initial: Mapping[str, float] | None = None,
+        initial: Mapping[str, float] | None = None, algorithm: str = "",
     ) -> None:  # fmt: skip
         kind = board.columns, board.headline, frozenset(rows[0] if rows else ()), len(ends), initial is None
         if kind in self._drawn:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, self._drawn[kind])
         else:
-            self.draw(path, rows, ends, title, caption, board, initial)
+            self.draw(path, rows, ends, title, caption, board, initial, algorithm)
             self._drawn[kind] = path.read_bytes()

@@ -22,6 +22,8 @@ GROUPS = (
 FIGURE = (
     "number",
     "title",
+    "kind",
+    "note",
     "panels",
     "metric",
     "claims",

@@ -8,16 +8,17 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from fedgm.figures.style import BLUE, MUTED, RED, save
+from fedgm.figures.style import MUTED, colours, save
 from fedgm.results.rows import Row, is_evaluation
-from fedgm.tasks import LOSS, Metric, Scoreboard
+from fedgm.tasks import Metric, Scoreboard
 
-TRAIN, TEST, STAGE = BLUE, RED, MUTED
+STAGE = MUTED
+STYLES = {"train": ("--", 1.1), "test": ("-", 1.8)}  # in the algorithm's colour
 
 
 def draw(
     path: Path, rows: list[Row], ends: list[int], title: str, caption: str, board: Scoreboard,
-    initial: Mapping[str, float] | None = None,
+    initial: Mapping[str, float] | None = None, algorithm: str = "",
 ) -> None:  # fmt: skip
     """Every metric of the global model against rounds, the headline also against a virtual clock.
 
@@ -30,11 +31,12 @@ def draw(
     if initial:
         start: Row = {"round": 0, "clock/time": 0.0, **initial}
         measured = [start, *measured]
+    colour = colours([algorithm])[algorithm]
     figure = Figure(figsize=(4.8 * len(panels), 4.4), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     for place, (abscissa, metric) in enumerate(panels, start=1):
         axes = figure.add_subplot(1, len(panels), place)
-        _draw_panel(axes, measured, abscissa, metric)
+        _draw_panel(axes, measured, abscissa, metric, colour)
         if abscissa == "round":
             axes.set_xlim(0, ends[-1])
             _mark_stages(axes, ends, bottom=metric.better == "higher")  # where the curve is not
@@ -43,20 +45,19 @@ def draw(
     save(figure, path)
 
 
-def _draw_panel(axes: Axes, measured: list[Row], abscissa: str, metric: Metric) -> None:
+def _draw_panel(axes: Axes, measured: list[Row], abscissa: str, metric: Metric, colour: str) -> None:
     """Train and test against one abscissa."""
     places: list[Any] = [row[abscissa] for row in measured]
-    for split, colour in (("train", TRAIN), ("test", TEST)):
+    for split, (dash, width) in STYLES.items():
         values = [row.get(f"{split}/{metric.name}") for row in measured]
         points = [float("nan") if v is None else metric.scale * v for v in values]
         marker = "o" if len(points) < 12 else None
-        axes.plot(places, points, color=colour, label=split, linewidth=1.8, marker=marker, markersize=4)
+        axes.plot(places, points, color=colour, label=split, ls=dash, lw=width, marker=marker, ms=4)
     axes.set_xlabel("round" if abscissa == "round" else "virtual seconds")
     axes.set_ylabel(metric.axis)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    if metric.name != LOSS.name:
-        axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)  # off the curves
+    axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)  # off the curves
 
 
 def _mark_stages(axes: Axes, ends: list[int], bottom: bool) -> None:

@@ -37,7 +37,8 @@ HUES = {
 ALGORITHMS = {name: colour for colour, names in HUES.items() for name in names.split()}
 OTHERS = (PURPLE, ORANGE, SKY, INK, WINE)  # of rules that are not in the tree
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
-PALEST = 0.5  # how much white the last of several lines of one algorithm has
+PALEST = 0.4  # how much white the last of several lines of one algorithm has
+LIGHTEST = 0.3  # luminance of words on white: a contrast of 3 to 1
 CLASSES = (  # of labels: areas, which need ten lighter colours
     "#4c78a8", "#f58518", "#54a24b", "#e45756", "#b279a2", "#9d755d", "#ff9da6", "#8c96a3", "#e3c13b",
     "#3fb8af",
@@ -56,16 +57,41 @@ def colours(algorithms: Iterable[str]) -> dict[str, str]:
     }
 
 
-def line_styles(algorithms: Sequence[str]) -> list[tuple[str, Any]]:
-    """Colour and dashes of lines, by their algorithms: further lines of one colour are paler and dashed."""
+def line_styles(
+    algorithms: Sequence[str], strengths: Sequence[tuple[bool, float]] = ()
+) -> list[tuple[str, Any]]:
+    """Colour and dashes of lines by their algorithms: the strongest of one is plain, weaker ones are paler.
+
+    Without strengths, and where they are equal, the first is the strongest. Two rules may share a colour.
+
+    >>> line_styles(["fedgm", "fedgm"], [(True, 1.0), (True, 5.0)])
+    [('#66aad1', (0, (5, 1.5))), ('#0072b2', '-')]
+    """
     own, styles = colours(algorithms), list[tuple[str, Any]]()
     drawn = [own[name] for name in algorithms]
     for place, colour in enumerate(drawn):
-        number, count = drawn[:place].count(colour), drawn.count(colour)
-        white = PALEST * number / max(1, count - 1)
+        same = [i for i, other in enumerate(drawn) if other == colour]
+        if strengths:
+            same.sort(key=lambda i: strengths[i], reverse=True)
+        number = same.index(place)
+        white = PALEST * number / max(1, len(same) - 1)
         r, g, b = ((1 - white) * part + white for part in to_rgb(colour))
         styles.append((to_hex((r, g, b)), DASHES[number % len(DASHES)]))
     return styles
+
+
+def readable(colour: str) -> str:
+    """The colour for words and thin lines on white: darker where its contrast is below 3 to 1."""
+    r, g, b = to_rgb(colour)
+    while luminance((r, g, b)) > LIGHTEST:
+        r, g, b = 0.98 * r, 0.98 * g, 0.98 * b
+    return to_hex((r, g, b))
+
+
+def luminance(rgb: Sequence[float]) -> float:
+    """How light a colour is to the eye, as W3C's rules for contrast have it."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def sheet(width: float, height: float) -> Figure:

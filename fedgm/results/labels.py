@@ -1,7 +1,7 @@
 """Runs in words: ``FedGM, eta 2`` where a configuration has ``algorithm.name: fedgm, algorithm.eta: 2.0``."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fedgm.config.identity import IMPLIED, NOT_IDENTITY, number
@@ -28,7 +28,7 @@ PLAIN = {
 }  # fmt: skip
 METHOD = ("algorithm.", "schedule.")
 WORD, WHOLE = 60, 400  # characters of a value, and of a label
-QUIET = ("_target_", "version", "channels_last")
+QUIET = ("_target_", "version", "channels_last", "nu_is_beta")
 
 
 def algorithm(run: Run) -> str:
@@ -89,8 +89,9 @@ def label(run: Run, keys: Sequence[str]) -> str:
 
 
 def _implied(run: Run, key: str) -> bool:
-    """FedAvg has no momentum to speak of, FedAvgM no nu; a part's plain choice goes without saying."""
-    if PLAIN.get(key) == run.config.get(key):
+    """FedAvg has no momentum to speak of, FedAvgM no nu, stages their own etas; nor is a plain part said."""
+    staged = key == "algorithm.eta" and run.config.get("schedule.etas")
+    if staged or PLAIN.get(key) == run.config.get(key):
         return True
     without = {
         "algorithm.beta": ("fedavg", "fedsgd"),
@@ -107,9 +108,49 @@ def _word(group: str, last: str) -> str:
 
 def _text(value: Any, most: int = WORD) -> str:
     if isinstance(value, list):
-        return " > ".join(_text(entry, most) for entry in value)
+        return " then ".join(_text(entry, most) for entry in value)
     value = number(value)
     return f"{value:.4g}" if isinstance(value, float) else plain(value, most)
+
+
+def in_turn(values: Sequence[float]) -> str:
+    """What a rate is in one stage after the other.
+
+    >>> in_turn([0.9, 36 / 38]), in_turn([2.0, 2.0])
+    ('0.9 then 0.9474', '2')
+    """
+    texts = [f"{value:.4g}" for value in values]
+    return " then ".join(texts) if len(set(texts)) > 1 else texts[0]
+
+
+def work(configs: Sequence[Mapping[str, Any]]) -> str:
+    """What is trained on what, with whom: that in which the runs agree, and every network and data set.
+
+    ``resnet-8 on 10,000 samples of cifar10, 16x16, alpha 0.5, 5 of 100 clients, batch 10``
+    """
+    said = [_work(config) for config in configs]
+    what = " and ".join(dict.fromkeys(words[0] for words in said))
+    return plain(", ".join([what, *(word for word in said[0][1:] if all(word in words for words in said))]))
+
+
+def _work(config: Mapping[str, Any]) -> list[str]:
+    """Network and data, resolution, Dirichlet's alpha, cohort, batch: those that a configuration has."""
+    whole = ("model.depth", "data.resolution", "data.train_samples", "clients.per_round", "clients.count")
+    depth, side, samples, cohort, clients = (
+        value if type(value := config.get(key)) is int else None for key in whole
+    )
+    net, data = (plain(config.get(key, "?"), WORD) for key in ("model.name", "data.name"))
+    net, data = f"{net}-{depth}" if depth else net, f"{samples:,} samples of {data}" if samples else data
+    alpha = config.get("data.alpha") if config.get("data.partition") == "dirichlet" else None
+    batch = config.get("local.batch_size")
+    words = [
+        f"{net} on {data}",
+        f"{side}x{side}" if side else "",
+        f"alpha {_text(alpha)}" if alpha and str(alpha) != "inf" else "",
+    ]
+    words += [f"{cohort} of {clients} clients" if cohort and clients else ""]
+    words += [f"batch {_text(batch)}" if batch else ""]
+    return [word for word in words if word]
 
 
 def labels(groups: Sequence[Sequence[Run]]) -> list[str]:

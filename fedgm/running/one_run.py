@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 from fedgm.client.store import ClientStore, require_room
 from fedgm.client.weights import FlatWeights
 from fedgm.config import RunConfig
-from fedgm.config.identity import beside_config
+from fedgm.config.identity import beside_config, resolved
 from fedgm.data.clients import ClientData
 from fedgm.errors import FedGMError
 from fedgm.federated.callback import FedGM
@@ -279,7 +279,8 @@ class OneRun:
         drawn = {**self.static, **rows.summarise(stored, board), **more, "status": status}
         title = f"{drawn['name']}: {drawn['algorithm']}, {drawn['schedule']} schedule"
         ends, picture = self.parts.engine.plan.ends, self.folder / "curves.png"
-        curves.draw(picture, stored, ends, title, terminal.caption(drawn), board, initial)
+        words = terminal.caption(drawn, resolved(self.cfg))
+        curves.draw(picture, stored, ends, title, words, board, initial, str(drawn["algorithm"]))
         ended = facts.write(self.folder, self.static, status, self.config.checkpoint.sync, **more)
         if status in summary.DONE:
             checkpoint.discard(self.folder / "checkpoints")

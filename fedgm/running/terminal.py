@@ -1,5 +1,6 @@
 """What is printed before and after a run."""
 
+from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fedgm.plain import plain
+from fedgm.results.labels import in_turn, work
 from fedgm.results.run import Run
 from fedgm.results.summary import Status
 from fedgm.screen import Screen
@@ -36,29 +38,28 @@ def headline(console: Screen, summary: dict[str, Any], parameters: int, workers:
 
 
 def momentum(stages: list[dict[str, float]], last: dict[str, float] | None = None) -> dict[str, str]:
-    """Each hyperparameter over the stages (``eta: 2 > 1 > 0.5``), and the rounds in which stages end.
+    """Each hyperparameter over the stages (``eta: 2 then 1 then 0.5``), and the rounds in which stages end.
 
     A schedule that changes in every round has one stage; ``last`` is what it comes to.
     """
     words: dict[str, str] = {}
     for key in (k for k in stages[0] if k != "rounds"):
-        values = [f"{stage[key]:.4g}" for stage in stages]
-        words[key] = " > ".join(values) if len(set(values)) > 1 else values[0]
-        if last and (end := f"{last[key]:.4g}") != values[-1]:
-            words[key] = f"{values[0]} ... {end}, changing from round to round"
+        words[key] = in_turn([stage[key] for stage in stages])
+        if last and (end := f"{last[key]:.4g}") != f"{stages[-1][key]:.4g}":
+            words[key] = f"{stages[0][key]:.4g} ... {end}, changing from round to round"
     ends = [str(sum(int(s["rounds"]) for s in stages[: i + 1])) for i in range(len(stages) - 1)]
     return words | ({"stages end": f"after rounds {', '.join(ends)}"} if ends else {})
 
 
-def caption(summary: dict[str, Any]) -> str:
-    """What a picture must say: profile, rounds, seed, local steps."""
+def caption(summary: dict[str, Any], config: Mapping[str, Any]) -> str:
+    """What a picture must say: profile, network, data, rounds, seed, local steps, rates."""
     s = summary
     values = ", ".join(f"{key} {value}" for key, value in momentum(s["stages"], s.get("last")).items())
     values += f", stages decided {s['decided']}" if s.get("decided") else ""
     values += f" ({s['origin']})" if s.get("origin") else ""
     return (
-        f"profile {s['profile']}: {s['model']} on {s['data']}, {s['rounds_done']} of {s['rounds']} rounds, "
-        f"seed {s['seed']}, K = {s['local_steps']:.1f} local steps on average\n{values}"
+        f"profile {s['profile']}: {work([config])}, {s['rounds_done']} of {s['rounds']} rounds, "
+        f"seed {s['seed']},\nK = {s['local_steps']:.1f} local steps on average; {values}"
     )
 
 

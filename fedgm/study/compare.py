@@ -8,7 +8,10 @@ from fedgm.errors import RefusedError
 from fedgm.plain import plain
 from fedgm.results.choose import goal, main_metric, metrics
 from fedgm.results.curve import rounds_to
+from fedgm.results.labels import work
 from fedgm.results.run import Run, Status, mean_steps
+from fedgm.study import rates
+from fedgm.study.rates import Rated
 from fedgm.tasks.metric import column
 
 
@@ -115,7 +118,8 @@ def latex_table(made: Sequence[dict[str, str]]) -> str:
 
 def picture(grouped: dict[str, list[Run]]) -> Any:
     """Training and test curves of the metric that runs are compared by, and against time under a clock."""
-    from fedgm.figures.lines import SEEDS, STAGES, Drawn, Pane, draw
+    from fedgm.figures.lines import SEEDS, STAGES, draw
+    from fedgm.figures.pane import Drawn, Pane
 
     every = [run for runs in grouped.values() for run in runs]
     main = main_metric(every)
@@ -126,12 +130,25 @@ def picture(grouped: dict[str, list[Run]]) -> Any:
     if all("clock/time" in row for run in every for row in run.evaluations[:1]):
         panes.append(Pane(column(main, boards), abscissa="clock/time"))
     drawn = [
-        Drawn(plain(name, 120) + _open(runs), tuple(runs), plain(runs[0].facts.get("algorithm")))
+        Drawn(
+            plain(name, 120) + _open(runs),
+            tuple(runs),
+            plain(runs[0].facts.get("algorithm")),
+            strength=_strength(runs[0]),
+        )
         for name, runs in grouped.items()
     ]
     ends = sorted({end for run in every for end in run.stage_ends[:-1]})
-    words = [caption(every), SEEDS if len(every) > len(drawn) else "", STAGES if ends else ""]
+    said = rates.said([Rated(name, runs) for name, runs in grouped.items()])
+    words = [caption(every), said, SEEDS if len(every) > len(drawn) else "", STAGES if ends else ""]
     return draw(drawn, panes, title(every), words, ends)
+
+
+def _strength(run: Run) -> tuple[bool, float]:
+    """What the darkest line of an algorithm has: ideal clients, then the largest eta."""
+    etas = [stage.get("eta") for stage in run.facts.get("stages") or []]
+    known = [float(eta) for eta in etas if isinstance(eta, int | float)]
+    return run.facts.get("participation") == "ideal", max(known, default=0.0)
 
 
 def title(runs: Sequence[Run]) -> str:
@@ -141,15 +158,19 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def caption(runs: Sequence[Run]) -> str:
-    """What a picture must say: profile, rounds, seeds, local steps."""
+    """What a picture must say: profile, network, data, rounds, seeds, local steps."""
 
     def values(key: str) -> str:
         return plain(", ".join(sorted({plain(run.facts.get(key), 60) for run in runs})))
 
     K = mean_steps(runs)
+    configs = [
+        {"model.name": run.facts.get("model"), "data.name": run.facts.get("data"), **run.config}
+        for run in runs
+    ]
     lost = " A cross: a run ended as diverged." if any(run.is_divergent for run in runs) else ""
     return (
-        f"Profile {values('profile')}: {values('model')} on {values('data')}, {values('rounds')} rounds{K}; "
+        f"Profile {values('profile')}: {work(configs)}, {values('rounds')} rounds{K}; "
         f"seed{'s' if len({run.seed for run in runs}) > 1 else ''} {values('seed')}.{lost}"
     )
 

@@ -16,7 +16,11 @@ from fedgm.study import claims
 
 # What is wanted first comes first: `all` takes hours.
 ORDER = ("1ab", "1cd", "2", "5", "6", "9", "4", "7", "3", "8")
-WINDOWS: dict[str, Window] = {"": whole, "first quarter": first_quarter, "last quarter": last_quarter}
+RESIDUAL = "last quarter residual"  # each run without its own trend
+WINDOWS: dict[str, Window] = {
+    "": whole, "first quarter": first_quarter, "last quarter": last_quarter, RESIDUAL: last_quarter,
+}  # fmt: skip
+KINDS = ("curves", "dots")
 LINE = ("key", "name", "overrides", "grid", "row")
 SEEDS = 3  # of a figure that names no number for its profile
 
@@ -57,6 +61,8 @@ class PaperFigure:
     has_winners: bool
     seeds: int = SEEDS
     added: tuple[int, ...] = ()  # seeds that were added after the first results (docs/claims.md)
+    kind: str = KINDS[0]  # dots: where each line ends, for many lines
+    note: str = ""  # a sentence of the caption
 
     @property
     def name(self) -> str:
@@ -120,7 +126,7 @@ def read(experiment: str, overrides: Sequence[str] = ()) -> PaperFigure:
     judged = tuple(claims.claims(node.get("claims") or ()))
     return PaperFigure(
         experiment, number, str(node["title"]), panels, metric, judged, lines, cfg.winners is not None,
-        *_seeds(experiment, node, str(cfg.profile.name)),
+        *_seeds(experiment, node, str(cfg.profile.name)), *_looks(experiment, node, str(cfg.profile.name)),
     )  # fmt: skip
 
 
@@ -133,6 +139,15 @@ def _seeds(experiment: str, node: dict[str, Any], profile: str) -> tuple[int, tu
     ok = type(count) is int and count >= 1
     require(ok, f"{experiment}: figure.seeds", count, "at least 1", "seeds: {small: 6}")
     return count, tuple(int(seed) for seed in added)
+
+
+def _looks(experiment: str, node: dict[str, Any], profile: str) -> tuple[str, str]:
+    """What kind of picture it is, and a sentence of its caption that holds at this profile."""
+    kind, notes = node.get("kind") or KINDS[0], node.get("note") or {}
+    require(kind in KINDS, f"{experiment}: figure.kind", kind, " or ".join(KINDS), "kind: dots")
+    ok = isinstance(notes, dict)
+    require(ok, f"{experiment}: figure.note", notes, "sentences by profile", "note: {small: A sentence.}")
+    return kind, str(notes.get(profile) or "")
 
 
 def default_panels(cfg: DictConfig) -> list[str]:

@@ -1,25 +1,30 @@
 """A figure drawn as the paper would print it, with a caption that says what it rests on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
 from omegaconf import DictConfig, OmegaConf
 
-from fedgm.figures.lines import SEEDS, STAGES, Drawn, Pane, draw
+from fedgm.config.identity import resolved
+from fedgm.figures import dots
+from fedgm.figures.lines import RESIDUALS, SEEDS, STAGES, draw
+from fedgm.figures.pane import Drawn, Pane
+from fedgm.results.labels import work
 from fedgm.results.run import Run, mean_steps
 from fedgm.results.summary import DONE
-from fedgm.study.figure import WINDOWS
+from fedgm.study import rates
+from fedgm.study.figure import RESIDUAL, WINDOWS
 from fedgm.study.figure_runs import Lookup, PlannedFigure
+from fedgm.study.rates import Rated
 from fedgm.tasks.metric import column
 
 PERIODS = {
     "": "",
     "first quarter": "first quarter of the rounds",
     "last quarter": "last quarter of the rounds",
+    RESIDUAL: "last quarter, minus its trend",
 }
-
-WORK = ("model.depth", "data.resolution", "data.train_samples")
 SCALES = {  # what of the paper's setting is the paper's
     "full": "The paper states images, clients, epochs, local rate, rounds; depth, norm, batch are ours.",
     "small": "The paper has 50,000 images of 32x32 and four times the rounds.",
@@ -29,10 +34,7 @@ SCALES = {  # what of the paper's setting is the paper's
 def picture(planned: PlannedFigure, lookup: Lookup, lines: Sequence[dict[str, Any]]) -> Figure:
     """Every line with the runs that are there; ``lines`` are those of the verdict."""
     figure = planned.figure
-    runs = {
-        line.key: [run for seed in planned.seeds if (run := lookup(planned.jobs[line.key, seed])) is not None]
-        for line in figure.lines
-    }
+    runs = _runs(planned, lookup)
     rounds = next(iter(planned.jobs.values())).rounds
     drawn = [
         Drawn(
@@ -40,38 +42,42 @@ def picture(planned: PlannedFigure, lookup: Lookup, lines: Sequence[dict[str, An
             tuple(runs[line.key]),
             str(planned.config(line.key).algorithm.name),
             line.row,
+            _strength(planned.config(line.key)),
         )
         for line in figure.lines  # also those without runs, so that colours stay
     ]
     every = [run for of_line in runs.values() for run in of_line]
     boards = [run.board for run in every]
+    words = caption(planned, runs, lines)
+    if figure.kind == "dots":
+        columns = [column(panel.metric, boards) for panel in figure.panels]
+        return dots.draw(drawn, columns, figure.heading, words)
     panes: list[Pane] = []
     for panel in figure.panels:
         low, high = WINDOWS[panel.period](Run({"rounds": rounds}, {}, []))
-        panes.append(Pane(column(panel.metric, boards), low, high, title=PERIODS[panel.period]))
-    ends = sorted({end for run in every for end in run.stage_ends[:-1]})
-    return draw(drawn, panes, figure.heading, caption(planned, every, lines, bool(ends)), ends)
+        is_residual = panel.period == RESIDUAL
+        panes.append(
+            Pane(column(panel.metric, boards), low, high, title=PERIODS[panel.period], residual=is_residual)
+        )
+    return draw(drawn, panes, figure.heading, words, _stage_ends(every))
 
 
-def _work(cfg: DictConfig) -> str:
-    """What is trained on what: ``resnet-8 on 10,000 images of cifar10, 16x16``."""
-    depth, side, samples = (OmegaConf.select(cfg, key) for key in WORK)
-    net = f"{cfg.model.name}-{depth}" if depth else str(cfg.model.name)
-    data = f"{samples:,} samples of {cfg.data.name}" if samples else f"all of {cfg.data.name}"
-    return f"{net} on {data}, {side}x{side}" if side else f"{net} on {data}"
+def _runs(planned: PlannedFigure, lookup: Lookup) -> dict[str, list[Run]]:
+    """The runs of each line that are there."""
+    return {
+        line.key: [run for seed in planned.seeds if (run := lookup(planned.jobs[line.key, seed])) is not None]
+        for line in planned.figure.lines
+    }
 
 
-def _rates(planned: PlannedFigure, runs: Sequence[Run]) -> str:
-    """eta, beta and nu of every line, each stage's where there are several."""
-    said: list[str] = []
-    for line in planned.figure.lines:
-        keys = {planned.jobs[line.key, seed].key for seed in planned.seeds}
-        stages = next((run.facts.get("stages") for run in runs if run.key in keys), None) or []
-        columns = [[stage.get(name) for stage in stages] for name in ("eta", "beta", "nu")]
-        if stages and all(value is not None for column in columns for value in column):
-            texts = [", ".join(dict.fromkeys(f"{value:.3g}" for value in column)) for column in columns]
-            said.append(f"{line.name}: {' | '.join(texts)}")
-    return f"Server rates (eta | beta | nu): {'; '.join(said)}." if said else ""
+def _stage_ends(runs: Sequence[Run]) -> list[int]:
+    return sorted({end for run in runs for end in run.stage_ends[:-1]})
+
+
+def _strength(cfg: DictConfig) -> tuple[bool, float]:
+    """What the darkest line of an algorithm has: ideal clients, then the largest eta."""
+    etas = OmegaConf.select(cfg, "schedule.etas") or [cfg.algorithm.get("eta") or 0.0]
+    return cfg.participation.name == "ideal", float(max(etas))
 
 
 def _named(name: str, runs: Sequence[Run], seeds: int) -> str:
@@ -83,30 +89,29 @@ def _named(name: str, runs: Sequence[Run], seeds: int) -> str:
 
 
 def caption(
-    planned: PlannedFigure, runs: Sequence[Run], lines: Sequence[dict[str, Any]], staged: bool
+    planned: PlannedFigure, by_line: Mapping[str, Sequence[Run]], lines: Sequence[dict[str, Any]]
 ) -> list[str]:
-    """Profile, rounds, K, seeds, where the values come from, what the marks mean, what is incomplete."""
-    first = next(iter(planned.configs.values()))
+    """Profile, work, rounds, K, seeds, rates, what the marks mean, what is incomplete."""
+    first, figure = next(iter(planned.configs.values())), planned.figure
+    runs = [run for of_line in by_line.values() for run in of_line]
     K = mean_steps(runs)
     seeds = ", ".join(map(str, planned.seeds))
+    setting = work([resolved(planned.config(line.key)) for line in figure.lines])
     words = [
-        f"Profile {first.profile.name}: {_work(first)}, {first.rounds} rounds{K}; "
+        f"Profile {first.profile.name}: {setting}, {first.rounds} rounds{K}; "
         f"seed{'s' if len(planned.seeds) > 1 else ''} {seeds}.",
-        SCALES.get(str(first.profile.name), ""),
+        SCALES.get(str(first.profile.name), "") if first.data.name == "cifar10" else "",
+        rates.said([Rated(line["name"], by_line.get(line["key"], ()), line["values"]) for line in lines]),
+        figure.note,
     ]
-    sourced: dict[str, list[str]] = {}
-    for line in lines:
-        if line["values"]:
-            sourced.setdefault(line["values"], []).append(line["name"])
-    if sourced:
-        said = [f"{' | '.join(names)}: {values}" for values, names in sourced.items()]
-        words.append(f"Server rates: {'; '.join(said)}.")
-    else:
-        words.append(_rates(planned, runs))
-    if len(planned.seeds) > 1:
+    if figure.kind == "dots":
+        words.append(dots.SEEDS)
+    elif len(planned.seeds) > 1:
         words.append(SEEDS)
-    if staged:
+    if figure.kind != "dots" and _stage_ends(runs):
         words.append(STAGES)
+    if any(panel.period == RESIDUAL for panel in figure.panels):
+        words.append(RESIDUALS)
     if any(run.is_divergent for run in runs):
         words.append("A cross: a run ended as diverged.")
     marked = {line["name"]: list(line["seeds"].values()).count("near chance") for line in lines}

@@ -6,7 +6,9 @@ import pytest
 from matplotlib.text import Text
 
 from fedgm.figures import advantage
-from fedgm.figures.lines import GAP, Drawn, Pane, draw
+from fedgm.figures.lines import draw
+from fedgm.figures.names import GAP
+from fedgm.figures.pane import Drawn, Pane
 from fedgm.figures.points import Point
 from fedgm.results.run import Run
 from fedgm.study.figure_picture import caption
@@ -78,18 +80,18 @@ def test_the_label_of_a_colour_bar_is_no_longer_than_the_bar(rows):
 def test_server_rates_that_lines_share_are_said_once():
     planned = make("autonomous_parts", [1], [], "none")
     lines = [
-        {"name": name, "values": rates, "seeds": {1: "finished"}}
+        {"key": name, "name": name, "values": rates, "seeds": {1: "finished"}}
         for name, rates in [("a", "eta 1"), ("b", "eta 2"), ("c", "eta 1"), ("d", None)]
     ]
-    assert "Server rates: a | c: eta 1; b: eta 2." in caption(planned, [], lines, False)
+    assert "Server rates: eta 1: a and c; eta 2: b." in caption(planned, {}, lines)
 
 
 @pytest.mark.parametrize(("figure", "says"), [("fedavg_eta", True), ("autonomous_parts", False)])
 def test_lines_that_end_near_chance_are_named_where_the_rules_apply(figure, says):
     lines = [
-        {"name": "a", "values": None, "seeds": {"0": "near chance", "1": "finished"}},
-        {"name": "b", "values": None, "seeds": {"0": "finished", "1": "finished"}},
+        {"key": "a", "name": "a", "values": None, "seeds": {"0": "near chance", "1": "finished"}},
+        {"key": "b", "name": "b", "values": None, "seeds": {"0": "finished", "1": "finished"}},
     ]
-    words = " ".join(caption(make(figure, [0, 1], [], "none"), [], lines, False))
+    words = " ".join(caption(make(figure, [0, 1], [], "none"), {}, lines))
     assert ("Near chance by the rule of docs/claims.md: a (1 of 2 seeds)." in words) == says
     assert "Not complete" not in words

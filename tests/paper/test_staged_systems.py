@@ -79,9 +79,9 @@ def test_captions_say_that_stages_were_decided_during_the_run():
         "profile": "tiny", "model": "resnet", "data": "synthetic", "rounds_done": 9, "rounds": 9, "seed": 0,
         "local_steps": 3.0, "stages": [{"rounds": 4, "eta": 2.0}, {"rounds": 5, "eta": 1.0}],
     }  # fmt: skip
-    assert "decided" not in caption(facts)
-    said = caption({**facts, "decided": "during the run"})
-    assert said.endswith("eta 2 > 1, stages end after rounds 4, stages decided during the run")
+    assert "decided" not in caption(facts, {})
+    said = caption({**facts, "decided": "during the run"}, {})
+    assert said.endswith("eta 2 then 1, stages end after rounds 4, stages decided during the run")
 
 
 def test_batch_growth_in_both_forms():

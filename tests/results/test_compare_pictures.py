@@ -5,7 +5,7 @@ import math
 import pytest
 
 from fedgm.errors import ConfigError
-from fedgm.figures import lines, style
+from fedgm.figures import lines, pane, style
 from fedgm.results.run import Run
 from fedgm.tasks.metric import column
 
@@ -36,8 +36,8 @@ def test_the_mean_is_drawn_where_all_seeds_are_and_divergence_is_marked():
     def run(values, status="finished"):
         return Run({"status": status}, {}, [{"round": i, "test/acc": v} for i, v in enumerate(values)])
 
-    drawn = lines.Drawn("a", (run([0.1, 0.3, 0.5]), run([0.1, 0.5], "diverged")))
-    figure = lines.draw([drawn], [lines.Pane(column("test/acc"))], "t", ["c"])
+    drawn = pane.Drawn("a", (run([0.1, 0.3, 0.5]), run([0.1, 0.5], "diverged")))
+    figure = lines.draw([drawn], [pane.Pane(column("test/acc"))], "t", ["c"])
     [axes] = figure.axes
     mean = axes.get_lines()[0]
     assert list(mean.get_xdata()) == [0, 1]
@@ -52,10 +52,10 @@ def test_the_mean_is_drawn_where_all_seeds_are_and_divergence_is_marked():
 def test_values_that_are_not_finite_are_left_out():
     rows = [{"round": 1, "x": math.nan}, {"round": 2, "x": None}, {"round": 3, "x": 1.0}]
     run = Run({"status": "finished", "initial": {"x": 0.5}}, {}, rows)
-    assert lines.points(run, lines.Pane(column("x"))) == {0.0: 0.5, 3.0: 1.0}  # from the untrained model on
+    assert pane.points(run, pane.Pane(column("x"))) == {0.0: 0.5, 3.0: 1.0}  # from the untrained model on
 
 
 def test_a_format_is_known_by_its_name(tmp_path):
-    figure = lines.draw([], [lines.Pane(column("test/acc"))], "t", ["c"])
+    figure = lines.draw([], [pane.Pane(column("test/acc"))], "t", ["c"])
     with pytest.raises(ConfigError, match="--out"):
         style.save(figure, tmp_path / "a.bmp")

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from fedgm.figures import curves
+from fedgm.figures import curves, style
 from fedgm.results import curve, rows, summary
 from fedgm.results.run import mean_steps
 from fedgm.running import facts, terminal
@@ -159,6 +159,20 @@ def test_curves_begin_with_the_untrained_model(tmp_path):
     assert (tmp_path / "a.png").read_bytes() != (tmp_path / "b.png").read_bytes()
 
 
+@pytest.mark.usefixtures("real_curves")
+@pytest.mark.parametrize(("algorithm", "colour"), [("fedgm", style.BLUE), ("fedavg", style.RED)])
+def test_both_curves_of_a_run_have_the_colour_of_its_algorithm(algorithm, colour, monkeypatch, tmp_path):
+    drawn = []
+    monkeypatch.setattr(curves, "save", lambda figure, path: drawn.append(figure))
+    recorded = [row(t, t / 300, 2.0 - t / 300) for t in range(1, 201)]
+    curves.draw(tmp_path / "a.png", recorded, [200], "t", "c", BOARD, algorithm=algorithm)
+    for axes in drawn[0].axes:
+        train, test = axes.get_lines()
+        assert (train.get_color(), test.get_color()) == (colour, colour)
+        assert (train.get_linestyle(), test.get_linestyle()) == ("--", "-")
+        assert [text.get_text() for text in axes.get_legend().get_texts()] == ["train", "test"]
+
+
 def test_what_tests_draw_with_draws_the_first_of_every_kind(tmp_path):
     drawn = []
 
@@ -233,8 +247,8 @@ def test_the_headline_names_momentum_and_fits_80_columns(tmp_path, gain):
     text = printed(terminal.headline, static(gain=gain), 78042, 2, tmp_path)
     assert max(map(len, text.splitlines())) <= 80
     for words in (
-        "2 > 1 > 0.5",
-        "0.9 > 0.9474 > 0.973",
+        "2 then 1 then 0.5",
+        "0.9 then 0.9474 then 0.973",
         "after rounds 36, 107",
         "78,042 parameters",
         "seed 12345",
@@ -244,9 +258,10 @@ def test_the_headline_names_momentum_and_fits_80_columns(tmp_path, gain):
 
 
 def test_the_caption_names_profile_and_local_steps():
-    text = terminal.caption(static())
-    assert "profile small: resnet on cifar10, 250 of 250 rounds, seed 12345, K = 17.2 local steps" in text
-    assert "eta 2 > 1 > 0.5, beta 0.9 > 0.9474 > 0.973, nu 0.9, stages end after rounds 36, 107" in text
+    text = terminal.caption(static(), {"model.name": "resnet", "data.name": "cifar10", "model.depth": 8})
+    assert "profile small: resnet-8 on cifar10, 250 of 250 rounds, seed 12345,\nK = 17.2 local steps" in text
+    rates = "eta 2 then 1 then 0.5, beta 0.9 then 0.9474 then 0.973, nu 0.9"
+    assert f"{rates}, stages end after rounds 36, 107" in text
 
 
 # load_runs ------------------------------------------------------------------------------------------------

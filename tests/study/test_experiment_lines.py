@@ -115,6 +115,7 @@ def test_names_of_figures():
 def test_panels_of_figure_7_are_the_first_and_the_last_quarter(figures):
     assert [(p.metric, p.period) for p in figures["early_late"].panels] == [
         ("train/acc", "first quarter"), ("train/acc", "last quarter"),
+        ("train/acc", "last quarter residual"), ("test/acc", "last quarter residual"),
     ]  # fmt: skip
     assert [(p.metric, p.period) for p in figures["vgg"].panels] == [("train/acc", ""), ("test/acc", "")]
 
@@ -129,6 +130,8 @@ def test_panels_of_figure_7_are_the_first_and_the_last_quarter(figures):
         ("figure.lines=[{key:a,name:b,overides:c}]", r"overides=c: expected key, name"),
         ("figure.lines=[{key:a,name:b}]", r"lines.overrides=\(missing\)"),
         ("figure.lines=[]", r"figure.lines=\[\]"),
+        ("+figure.kind=bars", r"figure.kind=bars: expected curves or dots"),
+        ("+figure.note=x", r"figure.note=x: expected sentences by profile"),
     ],
 )
 def test_a_figure_that_cannot_be_read_is_refused(override, message):

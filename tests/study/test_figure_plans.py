@@ -10,7 +10,7 @@ import fedgm.commands as cli
 from fedgm import api
 from fedgm.commands.reproduce import parse_seeds
 from fedgm.errors import ConfigError
-from fedgm.figures.lines import apart
+from fedgm.figures.names import apart
 from fedgm.results import archive
 from fedgm.study import figure_runs, reproduce
 from fedgm.study.evidence import grid_runs
