@@ -35,3 +35,18 @@ def test_the_page_has_the_tables_of_today():
         line for line in page.splitlines() if line.startswith("| CIFAR-10 `small` | 122 | 5.6 (5.2 to 6.1)")
     ]
     assert own.lost == pytest.approx(0.9, abs=0.05)
+
+
+def test_d_looks_like_noise_long_before_training_ends():
+    """Why schedule=auto does not wait for it: figures of the page, from rows."""
+    runs = suggestions.load(["small/figures.jsonl"], lambda run: run.rounds == 500)
+    runs = [run for run in runs if (own := suggestions.momentum(run)) and own.eta == 5]
+    at = {
+        round: [row for run in runs for row in run.evaluations if row["round"] == round]
+        for round in (60, 500)
+    }
+    ratios = {t: [(row["momentum/norm"] / row["update/norm"]) ** 2 for row in rows] for t, rows in at.items()}
+    assert ratios[60] == pytest.approx([0.020, 0.013, 0.016], abs=5e-4)
+    assert ratios[500] == pytest.approx([0.031, 0.022, 0.017], abs=5e-4)
+    accuracy = [sum(row["train/acc"] for row in rows) / 3 for rows in at.values()]
+    assert accuracy == pytest.approx([0.38, 0.84], abs=0.005)
