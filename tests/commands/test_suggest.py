@@ -103,7 +103,8 @@ def test_the_test_has_the_clients_of_the_run_where_they_are_ideal():
         (["participation=autonomous", "participation.epochs=many"], "the least and the most"),
         (["participation=autonomous", "participation.reference=7"], "Try participation.reference=3"),
         (["participation=autonomous", "participation.delay=0"], "Try participation.delay=5"),  # by the run
-        (["client=feddyn"], "Try algorithm=fedavg, or client=plain"),  # by the run; only one is free here
+        (["client=feddyn"], "- client=feddyn: .* not of FedAvg. Try client=plain"),
+        (["client=scaffold"], "- client=scaffold: .* not of FedAvg. Try client=plain"),
     ],
 )
 def test_what_has_no_model_is_refused_before_training(words, said, tmp_path, monkeypatch):
@@ -127,6 +128,7 @@ def test_a_test_without_an_edge_is_refused(tmp_path, monkeypatch):
     [
         (["participation=event"], "Try participation=ideal, or `fedgm suggest`"),
         (["participation=autonomous"], "Try participation=ideal, or `fedgm suggest`"),
+        (["client=scaffold"], "client=scaffold: .* not of FedAvg. Try client=plain"),
         *(
             ([f"algorithm={name}"], "Try algorithm=fedgm")
             for name in ("fedavg", "fedavgm", "fednag", "diloco", "gpa", "fedadam")
