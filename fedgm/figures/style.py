@@ -38,7 +38,7 @@ ALGORITHMS = {name: colour for colour, names in HUES.items() for name in names.s
 OTHERS = (PURPLE, ORANGE, SKY, INK, WINE)  # of rules that are not in the tree
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 PALEST = 0.4  # how much white the last of several lines of one algorithm has
-LIGHTEST = 0.3  # luminance of words on white: a contrast of 3 to 1
+LIGHTEST = 0.298  # luminance of words on white: a contrast of 3 to 1, with room for rounding
 CLASSES = (  # of labels: areas, which need ten lighter colours
     "#4c78a8", "#f58518", "#54a24b", "#e45756", "#b279a2", "#9d755d", "#ff9da6", "#8c96a3", "#e3c13b",
     "#3fb8af",

@@ -36,16 +36,16 @@ class Advice:
     def lines(self) -> list[str]:
         """As people read it."""
         (eta, beta, nu), edge = self.suggestion.momentum, self.suggestion.edge
-        low, high = self.suggestion.gain(self.rounds)
+        about, low, high = self.suggestion.gain(self.rounds)
         first, last = self.steps[0].eta, self.steps[-1].eta
         return [
             f"eta {eta:g}, beta {beta:g}, nu {nu:g} for {self.rounds} rounds",
             f"FedAvg's training loss was lowest at eta {edge:.2g} (tried: {first:.2g} to {last:.2g}, "
             f"{len(self.steps)} steps of {EACH} rounds).",
-            "This is about the largest eta that stays as steady as the best points of our grids did. The "
-            f"edge is known to a factor of {RATIO:.1f}: if the run is unsteady, try eta {eta / RATIO:.2g}.",
-            f"Expected: where FedAvg gets in {low:.1f} to {high:.1f} times as many rounds, as long as speed "
-            "is what limits the run. The second command is the paper's three stages from there.",
+            "This is about the largest eta that stays as steady as the best points of our grids did. Edges "
+            f"differ between seeds, by a factor of 2: if the run is unsteady, try eta {eta / RATIO:.2g}.",
+            f"Expected: FedAvg would need about {about:.1f} times as many rounds ({low:.1f} to {high:.1f}: "
+            "what six problems left open). The second command is the paper's three stages from there.",
         ]
 
 

@@ -29,6 +29,7 @@ BETAS = (0.5, 0.7, 0.8, 0.9, 0.95)  # beyond 0.95 a larger eta has gained nothin
 NUS = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0)
 FEDAVG = (0.0, 0.0)
 PAIRS = (FEDAVG, *product(BETAS, NUS))
+SEEN = (0.7, 0.45, 1.6)  # median and ends of measured over modelled gain, 18 runs (docs/suggest.md)
 NEAR = 0.9  # etas this close are not told apart: the shorter lag is taken
 DIGITS = 2  # of eta
 
@@ -47,13 +48,18 @@ class Suggestion(NamedTuple):
     momentum: Momentum
     fedavg: float  # the largest eta of FedAvg whose steepest direction is as steady
 
-    def gain(self, rounds: int) -> tuple[float, float]:
-        """How far it goes in flat directions, in units of FedAvg at its edge, and of one that is as steady.
+    def model_gain(self, rounds: int) -> float:
+        """How far it goes in flat directions, in units of FedAvg at its edge.
 
         FedAvg with ideal clients is as steady at ``FEDAVG_STEADY`` where its edge is ``EDGE_AT_ONE``.
         """
         as_steady = self.momentum.eta / self.fedavg * (1 - lag(self.momentum) / rounds)
-        return as_steady * FEDAVG_STEADY / EDGE_AT_ONE, as_steady
+        return as_steady * FEDAVG_STEADY / EDGE_AT_ONE
+
+    def gain(self, rounds: int) -> tuple[float, float, float]:
+        """Times as many rounds as FedAvg would need: about, and the range that stored runs leave open."""
+        about, low, high = (share * self.model_gain(rounds) for share in SEEN)
+        return about, low, high
 
 
 def steps_of(rows: Iterable[Mapping[str, float | int | None]]) -> list[Step]:

@@ -103,9 +103,9 @@ def test_stale_clients_get_a_smaller_eta_and_nu_below_beta():
 
 def test_the_gain_by_hand():
     """eta 5 to 0.86, less the lag of 17.1 of 125 rounds; FedAvg at its edge is 1.4 to 6/7 as fast."""
-    low, high = suggest(1.4, 125).gain(125)
-    assert high == pytest.approx(5 / 0.86 * (1 - 17.1 / 125))
-    assert low == pytest.approx(high * 0.857143 / 1.4, rel=1e-5)
+    found = suggest(1.4, 125)
+    assert found.model_gain(125) == pytest.approx(5 / 0.86 * (1 - 17.1 / 125) * 0.857143 / 1.4, rel=1e-5)
+    assert found.gain(125) == pytest.approx([share * found.model_gain(125) for share in (0.7, 0.45, 1.6)])
 
 
 def test_fedavgs_own_limit_by_hand():
