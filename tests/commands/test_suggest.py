@@ -5,8 +5,10 @@ from math import inf
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import fedgm
+from fedgm.commands import main
 from fedgm.config import compose, validate
 from fedgm.errors import RefusedError
 from fedgm.results import rows
@@ -65,6 +67,18 @@ def test_what_is_printed_runs_what_was_suggested(words):
     first, *later = planned(staged)
     assert first.hyper == {"eta": 6.0, "beta": 0.95, "nu": 0.7}
     assert [stage.hyper["eta"] for stage in later] == [3.0, 1.5]
+
+
+def test_files_of_the_users_own_are_in_what_is_printed(monkeypatch):
+    given: list[str] = []
+    monkeypatch.setattr("fedgm.api.suggest", lambda words, test_rounds: given.extend(words))
+    mine = str(Path(__file__).parents[1] / "contributor" / "my_conf")
+    typed = ["suggest", "--config-dir", mine, "profile=tiny", "upload=one_bit"]
+    assert CliRunner().invoke(main, typed).exit_code == 0
+    assert given[1:] == typed[3:]
+    for command in commands(given, FOUND):
+        assert mine in command
+        assert planned(command)[0].hyper["eta"] == 6.0
 
 
 def test_what_is_said_by_hand():
