@@ -28,6 +28,9 @@ def test_a_test_gives_values_and_commands_and_is_read_again(tmp_path, monkeypatc
     advice = fedgm.suggest([*FEW, "local.lr=0.3", "rounds=30"])
     shown = " ".join(capsys.readouterr().out.split())
     eta, beta, nu = advice.suggestion.momentum
+    assert "round 1/48 " in shown  # not of the 96 that leave it its half
+    assert "stage 1 ends" in shown
+    assert f"stage {len(advice.steps)} ends" not in shown  # there the plan takes values for those 96
     assert f"eta {eta:g}, beta {beta:g}, nu {nu:g} for 30 rounds" in shown
     assert f"algorithm=fedgm algorithm.eta={eta:g} algorithm.beta={beta:g} algorithm.nu={nu:g}" in shown
     kept = rows.read(advice.test / "metrics.jsonl")
@@ -61,7 +64,7 @@ def planned(command):
     ids=" ".join,
 )
 def test_what_is_printed_runs_what_was_suggested(words):
-    constant, staged = commands(["profile=tiny", *words], FOUND)
+    constant, staged = commands(["profile=tiny", *words], FOUND, 80)
     (stage,) = planned(constant)
     assert stage.hyper == {"eta": 6.0, "beta": 0.95, "nu": 0.7}
     first, *later = planned(staged)
@@ -76,7 +79,7 @@ def test_files_of_the_users_own_are_in_what_is_printed(monkeypatch):
     typed = ["suggest", "--config-dir", mine, "profile=tiny", "upload=one_bit"]
     assert CliRunner().invoke(main, typed).exit_code == 0
     assert given[1:] == typed[3:]
-    for command in commands(given, FOUND):
+    for command in commands(given, FOUND, 80):
         assert mine in command
         assert planned(command)[0].hyper["eta"] == 6.0
 
@@ -86,7 +89,21 @@ def test_what_is_said_by_hand():
     said = " ".join(Advice(FOUND, STEPS, 133, Path("test"), "one", "two").lines())
     assert "lowest at eta 0.7 (tried: 0.5 to 1, 3 steps of 4 rounds)" in said
     assert "if the run is unsteady, try eta 4.2" in said
+    assert "The second command is the paper's three stages from there. Three stages cost 1 to 33" in said
+    assert "for 133 rounds" in said
     assert "FedAvg would need about 4.6 times as many rounds (3.0 to 10.6" in said
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 4])
+def test_no_stages_where_one_of_them_would_be_empty(rounds):
+    constant, staged = commands(["profile=tiny", f"rounds={rounds}"], FOUND, rounds)
+    assert len(planned(constant)) == 1
+    assert bool(staged) == (rounds == 4)
+    if staged:
+        assert [stage.rounds for stage in planned(staged)] == [1, 1, 2]
+    said = " ".join(Advice(FOUND, STEPS, rounds, Path("test"), "one", staged).lines())
+    assert ("second command" in said) == ("Three stages cost" in said) == bool(staged)
+    assert f"for {rounds} {'round' if rounds == 1 else 'rounds'} FedAvg" in said
 
 
 def test_the_test_has_the_clients_of_the_run_where_they_are_ideal():
