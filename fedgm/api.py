@@ -98,7 +98,7 @@ def suggest(
     screen.say(first, style="bold")
     for line in reasons:
         screen.say(line)
-    for typed in (advice.command, advice.staged):
+    for typed in filter(None, (advice.command, advice.staged)):
         screen.say(f"  {typed}")
     return advice
 

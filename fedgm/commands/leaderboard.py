@@ -44,7 +44,7 @@ def command(
 
     console = Screen()
     words = [*as_words(None, config_dir), *overrides]
-    chosen = only.split(",") if only else []
+    chosen = only.split(",") if only is not None else []
     rest = [*overrides, *([f"--only {only}"] if only else []), *(f"--add {path}" for path in added)]
     reason = f"its section would show another board than its heading says ({' '.join(rest)})"
     hint = "the command without them, or a board file of your own"

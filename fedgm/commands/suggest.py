@@ -1,12 +1,17 @@
 """Suggest eta, beta and nu from a short range test of FedAvg: no grid."""
 
+from pathlib import Path
+
 import click
+
+from fedgm.commands._options import as_words, config_dir
 
 
 @click.command()
 @click.argument("overrides", nargs=-1, metavar="[+experiment=NAME] [KEY=VALUE]...")
 @click.option("--rounds", default=48, show_default=True, help="Rounds of the test, at most.")
-def command(overrides: tuple[str, ...], rounds: int) -> None:
+@config_dir
+def command(overrides: tuple[str, ...], rounds: int, config_dir: Path | None) -> None:
     """Raise FedAvg's eta until its training loss rises, and derive the values of FedGM from there.
 
     \b
@@ -19,4 +24,4 @@ def command(overrides: tuple[str, ...], rounds: int) -> None:
     """
     from fedgm.api import suggest
 
-    suggest(overrides, test_rounds=rounds)
+    suggest([*as_words(None, config_dir), *overrides], test_rounds=rounds)

@@ -38,6 +38,12 @@ def options(group: str) -> list[str]:
     return sorted(path.stem for path in (conf_dir() / group).glob("*.yaml"))
 
 
+def default(group: str) -> str | None:
+    """The option of a group that holds where nobody chooses one."""
+    listed = yaml.safe_load((conf_dir() / "config.yaml").read_text())["defaults"]
+    return next((entry[group] for entry in listed if isinstance(entry, dict) and group in entry), None)
+
+
 def option(group: str, name: str, around: Mapping[str, Any]) -> dict[str, Any]:
     """What the yaml of an option says, its interpolations resolved among the values ``around`` it."""
     tree = OmegaConf.create({**around, "option": OmegaConf.load(conf_dir() / group / f"{name}.yaml")})

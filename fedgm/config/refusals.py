@@ -11,7 +11,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException, ValidationError
 
-from fedgm.config.options import figures, options
+from fedgm.config.options import default, figures, options
 from fedgm.errors import ConfigError, near
 
 # What composing a command line can raise. The last three: Hydra checks some words no further.
@@ -36,7 +36,9 @@ def explained(error: Exception, words: Sequence[str], schema: type, compose: Com
     if isinstance(error, MissingConfigException):
         return _no_option(error, word)
     if OverridesParser.create().parse_override(word).is_sweep_override():
-        return ConfigError(key, value, "one value", f"-m to run each of them, or {key}=[{value}] for a list")
+        return ConfigError(
+            key, value, "one value", f"one of them, python run.py -m for each, or {key}=[{value}] for a list"
+        )
     cause: Any = error.__cause__ or error
     full = str(getattr(cause, "full_key", None) or key)
     if isinstance(cause, ValidationError):
@@ -66,6 +68,7 @@ def unknown_key(key: str, value: object, existing: Iterable[str]) -> ConfigError
     inside = f"a key of {parent}" if parent else "a key of the configuration"
     listed = ", ".join(sorted(name.removeprefix(start) for name in siblings))
     hint = f"{meant}={value}" if meant else "--cfg job, which prints all keys"
+    hint = "schedule=auto" if parent == "algorithm" and str(value) == "auto" else hint
     return ConfigError(key, value, f"{inside} ({listed})", hint)
 
 
@@ -164,7 +167,8 @@ def _no_option(error: MissingConfigException, word: str) -> ConfigError:
     group, _, option = str(error.missing_cfg_file).rpartition("/")
     names = [str(name) for name in error.options or []]
     drawn = _of_figure(option) if group == "experiment" else None
-    meant = drawn or near(option, names, 0.75) or (names[0] if names else None)
+    usual = [name for name in names if name == default(group)] + names
+    meant = drawn or near(option, names, 0.75) or next(iter(usual), None)
     sign = "+" if word.startswith("+") else ""
     allowed = f"one of {', '.join(names)}" if names else f"one option of {group}"
     return ConfigError(f"{sign}{group}", option, allowed, f"{sign}{group}={meant or 'NAME'}")

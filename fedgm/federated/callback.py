@@ -97,7 +97,13 @@ class FedGM(FederatedCallback):
 
 
 class StopWhenDecided(pl.Callback):
-    """Ends a run once its plan has decided all that it decides: what ``fedgm suggest`` wants of it."""
+    """Ends a run once its plan has decided all that it decides: what ``fedgm suggest`` wants of it.
+
+    It has by round ``latest``, which the screen shows; what the plan decided for later rounds is not shown.
+    """
+
+    def __init__(self, latest: int) -> None:
+        self.latest = latest
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """A run that was killed after its last round has nothing left to do."""
@@ -105,10 +111,13 @@ class StopWhenDecided(pl.Callback):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """One more round, which FedGM has shown to the plan before."""
-        for callback in cast(Any, trainer).callbacks:
-            plan = callback.engine.plan if isinstance(callback, FedGM) else None
-            if isinstance(plan, Decided) and plan.is_over:
-                trainer.should_stop = True
+        if self.is_over(trainer):
+            trainer.should_stop = True
+
+    def is_over(self, trainer: pl.Trainer) -> bool:
+        """Whether the plan has nothing left to decide."""
+        plans = (each.engine.plan for each in cast(Any, trainer).callbacks if isinstance(each, FedGM))
+        return any(isinstance(plan, Decided) and plan.is_over for plan in plans)
 
 
 def _rule(rule: ServerRule | Engine | None, rates: dict[str, float | None]) -> ServerRule | Engine:

@@ -7,6 +7,7 @@ from fedgm.errors import RefusedError
 from fedgm.theory.stability import IDEAL, Reading
 
 KNOWN = ("ideal", "autonomous", "autonomous_literal")
+CLIENTS = ("plain", "fedprox")  # of which FedAvg's edge is known
 
 
 def reading_of(config: RunConfig) -> Reading:
@@ -15,7 +16,8 @@ def reading_of(config: RunConfig) -> Reading:
     plain = {"privacy": "none", "work": "constant"}  # others ask for a schedule that the test does not have
     parts = [(group, name, getattr(config, group)["name"]) for group, name in plain.items()]
     checks = [(name == wanted, f"{group}={name}. Try {group}={wanted}") for group, wanted, name in parts]
-    reasons = [f"- {reason}" for ok, reason in [*checks, *_checks(node, config.local.epochs)] if not ok]
+    checks += [_client(config), *_checks(node, config.local.epochs)]
+    reasons = [f"- {reason}" for ok, reason in checks if not ok]
     if reasons:
         raise RefusedError("\n".join(["`fedgm suggest` has no model of this configuration:", *reasons]))
     if node["name"] == "ideal":
@@ -32,8 +34,16 @@ def require_ideal(config: RunConfig) -> None:
     stale = f"participation={scheme}: FedAvg's edge says how far FedGM can go where no client is stale"
     hint = "participation=ideal, or `fedgm suggest`, which knows some delays"
     reasons = [free] * (name != "fedgm") + [f"{stale}. Try {hint}"] * (scheme != "ideal")
+    ok, reason = _client(config)
+    reasons += [reason] * (not ok)
     if reasons:
         raise RefusedError("\n- ".join(["schedule=auto has no model of this configuration:", *reasons]))
+
+
+def _client(config: RunConfig) -> tuple[bool, str]:
+    """Whether clients make the updates of FedAvg, and what to say where they do not."""
+    name = config.client["name"]
+    return name in CLIENTS, f"client={name}: the test would be of {name}, not of FedAvg. Try client=plain"
 
 
 def _checks(node: dict[str, Any], local: int) -> list[tuple[bool, str]]:

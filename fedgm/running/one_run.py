@@ -14,7 +14,7 @@ from fedgm.config import RunConfig
 from fedgm.config.identity import beside_config, resolved
 from fedgm.data.clients import ClientData
 from fedgm.errors import FedGMError
-from fedgm.federated.callback import FedGM
+from fedgm.federated.callback import FedGM, StopWhenDecided
 from fedgm.federated.loop import FederatedLoop, rounds_done
 from fedgm.federated.ranks import World, leading, losing, world
 from fedgm.federated.workers import StopOnSigterm
@@ -232,10 +232,11 @@ class OneRun:
             self.folder / "checkpoints", config.checkpoint.every, config.checkpoint.keep, self.last, store,
             config.checkpoint.sync, self.name,
         )  # fmt: skip
+        ends = next((each for each in self.callbacks if isinstance(each, StopWhenDecided)), None)
         callbacks: list[pl.Callback] = [
             FedGM(self.parts.engine),
             self.log,
-            RoundProgress(self.console, title, live, self.last, self.parts.board),
+            RoundProgress(self.console, title, live, self.last, self.parts.board, ends),
             PauseAfter(self.last),
             StopOnSigterm(),
             *self.parts.callbacks,

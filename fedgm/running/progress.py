@@ -12,6 +12,7 @@ from rich.progress import (
 )
 
 from fedgm.clock import Stopwatch
+from fedgm.federated.callback import StopWhenDecided
 from fedgm.federated.events import StageEnd
 from fedgm.federated.loop import FederatedLoop, Row, rounds_done
 from fedgm.lightning import pl
@@ -25,8 +26,12 @@ LINES = 20  # progress lines at most, where there is no terminal
 class RoundProgress(pl.Callback):
     """Rounds, ETA and the column that judges the run; only in the first worker."""
 
-    def __init__(self, console: Screen, title: str, live: bool, last: int, board: Scoreboard) -> None:
-        self.console, self.title, self.live, self.last, self.board = console, title, live, last, board
+    def __init__(
+        self, console: Screen, title: str, live: bool, last: int, board: Scoreboard,
+        ends: StopWhenDecided | None = None,
+    ) -> None:  # fmt: skip
+        self.console, self.title, self.live, self.board = console, title, live, board
+        self.last, self._ends = min(last, ends.latest) if ends else last, ends
         self._bar: Progress | None = None
         self._task: Any = None
         self._headline = "-"
@@ -72,7 +77,7 @@ class RoundProgress(pl.Callback):
 
     def on_stage_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, end: StageEnd) -> None:
         """A drop is news: it goes above the bar, or between the lines."""
-        if trainer.is_global_zero:
+        if trainer.is_global_zero and not (self._ends and self._ends.is_over(trainer)):
             self.console.print(f"{self.title}  {end}", soft_wrap=True)
 
     def _line(self, t: int, rounds: int, row: Row) -> str:

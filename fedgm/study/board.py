@@ -121,9 +121,19 @@ def load(
     board = board_file.read(place)
     for path in added:
         board = board.with_rules(path)
+    _require_free(board, overrides)
     board = board.only(only) if only else board
-    for word in overrides:
-        key, _, value = word.lstrip("+~").partition("=")
-        require_fits(key != "seed", key, value, "tune and judge of the board set it", "a board of your own")
     known = stored_runs(stored)
     return Leaderboard(board, tuple(overrides), str(output_dir), console or Screen(), known)
+
+
+def _require_free(board: Board, overrides: Sequence[str]) -> None:
+    """Refuse words for all rules that would undo what makes a rule that rule, or the board a board."""
+    hint = "the command without it, or a board of your own"
+    for key, value in map(board_file.pair_of, overrides):
+        require_fits(key != "seed", key, value, "tune and judge of the board set it", "a board of your own")
+        require_fits(key != "stop_after", key, value, "a board compares whole runs", hint)
+        for rule in board.rules:
+            for own, said in rule.sets.items():
+                same = own == key or own.startswith(f"{key}.")
+                require_fits(not same, key, value, f"{rule.key} of the board sets {own} ({said})", hint)

@@ -1,5 +1,6 @@
 """A leaderboard as data: rules with the points that each is tuned on, checked before the first run."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -9,11 +10,15 @@ from typing import Any, Literal, cast
 
 from fedgm import intake
 from fedgm.config.options import conf_dir
-from fedgm.errors import ClashError, RefusedError, near, require
-from fedgm.study.sweep_file import LARGEST, SweepFile, Value, as_number, metric_of
+from fedgm.errors import ClashError, RefusedError, near, require, require_fits
+from fedgm.study.sweep_file import LARGEST, SweepFile, Value, as_number, located, metric_of
 
 KEYS = ("title", "overrides", "metric", "level", "tune", "judge", "rules")
 RULE = ("name", "overrides", "points")
+EQUAL = (  # whether the board sets it or not
+    "rounds", "paper_rounds", "seed", "data", "eval", "clients", "model", "profile", "task", "participation",
+    "experiment", "debug", "stop_after", "rerun", "output_dir",
+)  # fmt: skip
 POINTS = 8  # on which a rule is tuned, at most: an equal budget for all
 EXAMPLE = "mine: {name: Mine, overrides: algorithm=mine, points: {algorithm.eta: [0.5, 1.0]}}"
 
@@ -26,6 +31,13 @@ class Rule:
     name: str
     overrides: tuple[str, ...]
     points: tuple[dict[str, Value], ...]
+    path: Path = Path()  # its file: the board's, or one of the user's own
+
+    @property
+    def sets(self) -> dict[str, str]:
+        """What it sets, by keys and groups: a value, or the word points."""
+        pairs = (pair_of(word) for word in self.overrides)
+        return {**dict(pairs), **dict.fromkeys(self.points[0], "points")}
 
     @property
     def kind(self) -> str:
@@ -60,18 +72,21 @@ class Board:
         """The points of a rule as the sweep that tunes it."""
         fixed = (*self.overrides, *rule.overrides)
         chosen = tuple(points or rule.points)
-        return SweepFile(self.path, rule.name, "grid", self.metric, self.goal, fixed, chosen, None)
+        place = f"{rule.key}.points"
+        return SweepFile(rule.path, rule.name, "grid", self.metric, self.goal, fixed, chosen, None, place)
 
     def only(self, keys: Sequence[str]) -> "Board":
         """The board with these of its rules alone: what several machines can share."""
         known = [rule.key for rule in self.rules]
+        keys = [key.strip() for key in keys if key.strip()] or [""]
         for key in keys:
             require(key in known, "--only", key, ", ".join(known), f"--only {near(key, known) or known[0]}")
         return replace(self, rules=tuple(rule for rule in self.rules if rule.key in keys))
 
     def with_rules(self, path: Path) -> "Board":
         """The board with the rules of another file beside its own."""
-        added = _rules(path, _content(path))
+        example = f"a yaml file with {EXAMPLE}"
+        added = _rules(path, _content(path, "a file of rules", example), self.overrides)
         for rule in added:
             taken = rule.key in {own.key for own in self.rules}
             require(not taken, f"{path.name}: {rule.key}", "(a rule of the board)", "another name", "mine:")
@@ -88,7 +103,11 @@ def read(place: str | Path) -> Board:
     path = Path(place)
     ours = _folder() / f"{path.name.removesuffix('.yaml')}.yaml"
     path = ours if not path.exists() and len(path.parts) == 1 and ours.exists() else path
-    content = _content(path)
+    path = located(path)
+    allowed = f"a leaderboard: a file, or one of {', '.join(bundled())}"
+    content = _content(path, allowed, near(path.stem, bundled()) or "hapt")
+    if {"method", "parameters"} & {*content}:
+        raise RefusedError(f"{place}: a sweep file, not a leaderboard. Try fedgm sweep {place}")
     _require_keys(f"{path.name}: ", content, KEYS)
     metric, goal = metric_of(path, content)
     level = as_number(content.get("level"))
@@ -109,9 +128,10 @@ def read(place: str | Path) -> Board:
     rules = content.get("rules")
     ok = isinstance(rules, dict) and bool(rules)
     require(ok, f"{path.name}: rules", rules, "rules by their names", EXAMPLE)
+    overrides = _words(path, "overrides", content)
     return Board(
-        path, path.stem, str(content.get("title") or path.stem), _words(path, "overrides", content), metric,
-        cast(Any, goal), float(cast(float, level)), tune, tuple(judge), _rules(path, cast(Any, rules)),
+        path, path.stem, str(content.get("title") or path.stem), overrides, metric, cast(Any, goal),
+        float(cast(float, level)), tune, tuple(judge), _rules(path, cast(Any, rules), overrides),
     )  # fmt: skip
 
 
@@ -119,15 +139,14 @@ def _folder() -> Path:
     return conf_dir().parent / "sweeps" / "leaderboards"
 
 
-def _content(path: Path) -> dict[str, Any]:
+def _content(path: Path, allowed: str, hint: str) -> dict[str, Any]:
     try:
         content = intake.from_yaml(intake.read_text(path, LARGEST))
     except OSError as error:
-        allowed, hint = f"a file, or one of {', '.join(bundled())}", near(path.stem, bundled()) or "hapt"
         raise RefusedError(f"{path}: {error.strerror}: expected {allowed}. Try {hint}") from None
     except intake.UnfitFileError as error:
-        raise RefusedError(f"{path}: not a leaderboard ({error}). Try hapt") from None
-    require(isinstance(content, dict), str(path), type(content).__name__, "keys of a leaderboard", EXAMPLE)
+        raise RefusedError(f"{path}: expected {allowed} ({error}). Try {hint}") from None
+    require(isinstance(content, dict), str(path), type(content).__name__, allowed, hint)
     return cast(dict[str, Any], content)
 
 
@@ -137,16 +156,39 @@ def _require_keys(place: str, node: Mapping[str, Any], allowed: Sequence[str]) -
         require(key in allowed, f"{place}{key}", "(unknown key)", ", ".join(allowed), hint)
 
 
-def _rules(path: Path, node: Mapping[str, Any]) -> tuple[Rule, ...]:
-    return tuple(_rule(path, str(key), entry) for key, entry in node.items())
+def pair_of(word: str) -> tuple[str, str]:
+    """Key and value of a word of the command line."""
+    key, _, value = word.lstrip("+~").partition("=")
+    return key.partition("@")[0], value
 
 
-def _rule(path: Path, key: str, node: Any) -> Rule:
+def _rules(path: Path, node: Mapping[str, Any], shared: Sequence[str]) -> tuple[Rule, ...]:
+    return tuple(_rule(path, str(key), entry, shared) for key, entry in node.items())
+
+
+def _rule(path: Path, key: str, node: Any, shared: Sequence[str]) -> Rule:
     where = f"{path.name}: {key}"
     require(isinstance(node, dict), where, node, "name, overrides and points", EXAMPLE)
     _require_keys(f"{where}.", node, RULE)
     points = _points(f"{where}.points", node.get("points"))
-    return Rule(key, str(node.get("name") or key), _words(path, f"{key}.overrides", node), points)
+    rule = Rule(key, str(node.get("name") or key), _words(path, f"{key}.overrides", node), points, path)
+    _require_equal(rule, dict(map(pair_of, shared)))
+    return rule
+
+
+def _require_equal(rule: Rule, shared: Mapping[str, str]) -> None:
+    """Refuse a rule that sets what is the same for all: its budget and its problem; or a key twice."""
+    where = f"{rule.path.name}: {rule.key}"
+    for part, pairs in (("overrides", map(pair_of, rule.overrides)), ("points", rule.points[0].items())):
+        for key, value in pairs:
+            here = f" ({key}={shared[key]} here)" if key in shared else ""
+            reason = f"{key} is the same for all rules of a board{here}"
+            ok = key not in shared and re.split(r"[./]", key)[0] not in EQUAL
+            require_fits(ok, f"{where}.{part}", f"{key}={value}", reason, "the rule without it")
+            twice = part == "overrides" and key in rule.points[0]
+            require_fits(
+                not twice, f"{where}.{part}", f"{key}={value}", f"its points set {key}", "one of them"
+            )
 
 
 def _words(path: Path, key: str, node: Mapping[str, Any]) -> tuple[str, ...]:

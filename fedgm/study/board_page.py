@@ -7,6 +7,7 @@ from rich.table import Table
 
 from fedgm.figures.standings import Bar, draw
 from fedgm.figures.style import save
+from fedgm.files import make_folder
 from fedgm.plain import plain
 from fedgm.results.interval import Interval
 from fedgm.study.report import replace_between
@@ -70,6 +71,7 @@ def write(found: Standings, page: Path) -> list[Path]:
     board = found.board
     picture = page.parent / f"leaderboard_{board.name}.png"
     body = "\n".join([*markdown(found), "", f"![{board.title}]({picture.name})", ""])
+    make_folder(page.parent)
     replace_between(page, f"fedgm leaderboard {board.name}", body, "Leaderboard")
     bars = [
         Bar(

@@ -138,7 +138,7 @@ def _interpolations(node: Any) -> Iterator[str]:
 
 def _set(file: SweepFile, cfg: DictConfig, key: str, value: Value) -> None:
     """What Hydra makes of a ``key=value`` word after composing, without composing again."""
-    where, hint = f"{file.path.name}: parameters.{key}", "python run.py --cfg job shows all keys"
+    where, hint = f"{file.path.name}: {file.place}.{key}", "python run.py --cfg job shows all keys"
     try:
         if OmegaConf.select(cfg, key, throw_on_missing=False, default=_ABSENT) is _ABSENT:
             closest = near(key, _keys(cfg))

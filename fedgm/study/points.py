@@ -126,7 +126,7 @@ def _require_distinct(file: SweepFile, jobs: list[Job]) -> None:
         other = seen.setdefault(job.key, job.point)
         words = f"points {other} and {job.point}"
         require(
-            other == job.point, f"{file.path.name}: parameters", words, "points that differ", "remove one"
+            other == job.point, f"{file.path.name}: {file.place}", words, "points that differ", "remove one"
         )
     lengths = {(job.rounds, job.eval_every) for job in jobs}
     key, hint = f"{file.path.name}: early_terminate", "remove it, or sweep other keys"

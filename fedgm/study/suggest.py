@@ -13,12 +13,17 @@ from fedgm.results import rows
 from fedgm.results.summary import Status
 from fedgm.running.modelled import reading_of
 from fedgm.running.start import execute, require_working
+from fedgm.schedule import stage_ends
 from fedgm.screen import Screen
 from fedgm.theory.auto import RATIO
 from fedgm.theory.suggestion import Step, Suggestion, edge_of, is_past, steps_of, suggest
 
 ROUNDS, EACH, START = 48, 4, 0.35  # at most, of a step; the first eta
 DROPS = (1.0, 0.5, 0.25)  # of eta, as in the paper's Figure 2
+STAGES = (
+    "The second command is the paper's three stages from there. Three stages cost 1 to 33 points against "
+    "constant values on three problems (docs/suggest.md): W2 gives most rounds to the smallest eta."
+)
 SET = ("algorithm", "schedule", "winners", "name", "stop_after", "callbacks")  # by the test
 
 
@@ -31,7 +36,7 @@ class Advice:
     rounds: int
     test: Path
     command: str
-    staged: str  # in the paper's three stages
+    staged: str  # in the paper's three stages; empty where one of them would be
 
     def lines(self) -> list[str]:
         """As people read it."""
@@ -39,13 +44,14 @@ class Advice:
         about, low, high = self.suggestion.gain(self.rounds)
         first, last = self.steps[0].eta, self.steps[-1].eta
         return [
-            f"eta {eta:g}, beta {beta:g}, nu {nu:g} for {self.rounds} rounds",
+            f"eta {eta:g}, beta {beta:g}, nu {nu:g} for {self.rounds} round{'s' * (self.rounds > 1)}",
             f"FedAvg's training loss was lowest at eta {edge:.2g} (tried: {first:.2g} to {last:.2g}, "
             f"{len(self.steps)} steps of {EACH} rounds).",
             "This is about the largest eta that stays as steady as the best points of our grids did. Edges "
             f"differ between seeds, by a factor of 2: if the run is unsteady, try eta {eta / RATIO:.2g}.",
             f"Expected: FedAvg would need about {about:.1f} times as many rounds ({low:.1f} to {high:.1f}: "
-            "what six problems left open). The second command is the paper's three stages from there.",
+            "what six problems left open).",
+            *[STAGES] * bool(self.staged),
         ]
 
 
@@ -65,7 +71,7 @@ def advise(overrides: Sequence[str], test_rounds: int = ROUNDS, console: Screen 
 
     with catch_warnings():
         filterwarnings("ignore", "schedule=auto goes on with")  # it does not: the run ends there
-        ended = execute(compose(words), words, console or Screen(), callbacks=[StopWhenDecided()])
+        ended = execute(compose(words), words, console or Screen(), callbacks=[StopWhenDecided(test_rounds)])
     if ended.status not in (Status.FINISHED, Status.DIVERGED):
         raise RefusedError(f"the range test has {ended.status}: see {ended.folder}")
     steps = steps_of(rows.read(ended.folder / "metrics.jsonl"))
@@ -79,7 +85,8 @@ def advise(overrides: Sequence[str], test_rounds: int = ROUNDS, console: Screen 
     except RefusedError as error:
         hint = "Try a smaller local.lr or fewer local.epochs: a round goes too far already"
         raise RefusedError(f"{error}. {hint}") from None
-    return Advice(found, tuple(steps), config.rounds, ended.folder, *commands(overrides, found))
+    typed = commands(overrides, found, config.rounds)
+    return Advice(found, tuple(steps), config.rounds, ended.folder, *typed)
 
 
 def range_test(overrides: Sequence[str], ideal: bool, rounds: int) -> list[str]:
@@ -93,15 +100,17 @@ def range_test(overrides: Sequence[str], ideal: bool, rounds: int) -> list[str]:
     ]  # fmt: skip
 
 
-def commands(overrides: Sequence[str], found: Suggestion) -> tuple[str, str]:
-    """What to type for the values, and for stages, whatever an experiment's schedule is."""
+def commands(overrides: Sequence[str], found: Suggestion, rounds: int) -> tuple[str, str]:
+    """What to type for the values, and for stages if none is empty, whatever an experiment has."""
     typed = ["python", "run.py", *overrides, "algorithm=fedgm"]
     eta, *shape = found.momentum
     beta, nu = (f"algorithm.{name}={value:g}" for name, value in zip(("beta", "nu"), shape, strict=True))
-    etas = ",".join(f"{eta * drop:g}" for drop in DROPS)  # algorithm.eta beside them would be refused
+    etas = [f"{eta * drop:g}" for drop in DROPS]  # algorithm.eta beside them would be refused
+    staged = shlex.join([*typed, beta, nu, "schedule=multistage", f"schedule.etas=[{','.join(etas)}]"])
+    fits = len({0, *stage_ends(rounds, [*map(float, etas)])}) > len(DROPS)
     return (
         shlex.join([*typed, f"algorithm.eta={eta:g}", beta, nu, "schedule=constant"]),
-        shlex.join([*typed, beta, nu, "schedule=multistage", f"schedule.etas=[{etas}]"]),
+        staged if fits else "",
     )
 
 

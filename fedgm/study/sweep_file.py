@@ -39,6 +39,7 @@ class SweepFile:
     fixed: tuple[str, ...]
     points: tuple[dict[str, Value], ...]
     halving: Halving | None
+    place: str = "parameters"  # where the points are in it
 
     @property
     def swept(self) -> list[str]:

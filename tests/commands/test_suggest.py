@@ -5,8 +5,10 @@ from math import inf
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import fedgm
+from fedgm.commands import main
 from fedgm.config import compose, validate
 from fedgm.errors import RefusedError
 from fedgm.results import rows
@@ -26,6 +28,9 @@ def test_a_test_gives_values_and_commands_and_is_read_again(tmp_path, monkeypatc
     advice = fedgm.suggest([*FEW, "local.lr=0.3", "rounds=30"])
     shown = " ".join(capsys.readouterr().out.split())
     eta, beta, nu = advice.suggestion.momentum
+    assert "round 1/48 " in shown  # not of the 96 that leave it its half
+    assert "stage 1 ends" in shown
+    assert f"stage {len(advice.steps)} ends" not in shown  # there the plan takes values for those 96
     assert f"eta {eta:g}, beta {beta:g}, nu {nu:g} for 30 rounds" in shown
     assert f"algorithm=fedgm algorithm.eta={eta:g} algorithm.beta={beta:g} algorithm.nu={nu:g}" in shown
     kept = rows.read(advice.test / "metrics.jsonl")
@@ -59,7 +64,7 @@ def planned(command):
     ids=" ".join,
 )
 def test_what_is_printed_runs_what_was_suggested(words):
-    constant, staged = commands(["profile=tiny", *words], FOUND)
+    constant, staged = commands(["profile=tiny", *words], FOUND, 80)
     (stage,) = planned(constant)
     assert stage.hyper == {"eta": 6.0, "beta": 0.95, "nu": 0.7}
     first, *later = planned(staged)
@@ -67,12 +72,38 @@ def test_what_is_printed_runs_what_was_suggested(words):
     assert [stage.hyper["eta"] for stage in later] == [3.0, 1.5]
 
 
+def test_files_of_the_users_own_are_in_what_is_printed(monkeypatch):
+    given: list[str] = []
+    monkeypatch.setattr("fedgm.api.suggest", lambda words, test_rounds: given.extend(words))
+    mine = str(Path(__file__).parents[1] / "contributor" / "my_conf")
+    typed = ["suggest", "--config-dir", mine, "profile=tiny", "upload=one_bit"]
+    assert CliRunner().invoke(main, typed).exit_code == 0
+    assert given[1:] == typed[3:]
+    for command in commands(given, FOUND, 80):
+        assert mine in command
+        assert planned(command)[0].hyper["eta"] == 6.0
+
+
 def test_what_is_said_by_hand():
     """Lag 13.3 of 133 rounds: 0.9 * 6/0.5 = 10.8 beside a steady FedAvg, 6.6 at its edge."""
     said = " ".join(Advice(FOUND, STEPS, 133, Path("test"), "one", "two").lines())
     assert "lowest at eta 0.7 (tried: 0.5 to 1, 3 steps of 4 rounds)" in said
     assert "if the run is unsteady, try eta 4.2" in said
+    assert "The second command is the paper's three stages from there. Three stages cost 1 to 33" in said
+    assert "for 133 rounds" in said
     assert "FedAvg would need about 4.6 times as many rounds (3.0 to 10.6" in said
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 4])
+def test_no_stages_where_one_of_them_would_be_empty(rounds):
+    constant, staged = commands(["profile=tiny", f"rounds={rounds}"], FOUND, rounds)
+    assert len(planned(constant)) == 1
+    assert bool(staged) == (rounds == 4)
+    if staged:
+        assert [stage.rounds for stage in planned(staged)] == [1, 1, 2]
+    said = " ".join(Advice(FOUND, STEPS, rounds, Path("test"), "one", staged).lines())
+    assert ("second command" in said) == ("Three stages cost" in said) == bool(staged)
+    assert f"for {rounds} {'round' if rounds == 1 else 'rounds'} FedAvg" in said
 
 
 def test_the_test_has_the_clients_of_the_run_where_they_are_ideal():
@@ -103,7 +134,8 @@ def test_the_test_has_the_clients_of_the_run_where_they_are_ideal():
         (["participation=autonomous", "participation.epochs=many"], "the least and the most"),
         (["participation=autonomous", "participation.reference=7"], "Try participation.reference=3"),
         (["participation=autonomous", "participation.delay=0"], "Try participation.delay=5"),  # by the run
-        (["client=feddyn"], "Try algorithm=fedavg, or client=plain"),  # by the run; only one is free here
+        (["client=feddyn"], "- client=feddyn: .* not of FedAvg. Try client=plain"),
+        (["client=scaffold"], "- client=scaffold: .* not of FedAvg. Try client=plain"),
     ],
 )
 def test_what_has_no_model_is_refused_before_training(words, said, tmp_path, monkeypatch):
@@ -127,6 +159,7 @@ def test_a_test_without_an_edge_is_refused(tmp_path, monkeypatch):
     [
         (["participation=event"], "Try participation=ideal, or `fedgm suggest`"),
         (["participation=autonomous"], "Try participation=ideal, or `fedgm suggest`"),
+        (["client=scaffold"], "client=scaffold: .* not of FedAvg. Try client=plain"),
         *(
             ([f"algorithm={name}"], "Try algorithm=fedgm")
             for name in ("fedavg", "fedavgm", "fednag", "diloco", "gpa", "fedadam")
