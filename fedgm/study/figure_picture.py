@@ -94,14 +94,19 @@ def caption(
     """Profile, work, rounds, K, seeds, rates, what the marks mean, what is incomplete."""
     first, figure = next(iter(planned.configs.values())), planned.figure
     runs = [run for of_line in by_line.values() for run in of_line]
-    K = mean_steps(runs)
+    K, rows = mean_steps(runs), {line.key: line.row for line in figure.lines}
     seeds = ", ".join(map(str, planned.seeds))
     setting = work([resolved(planned.config(line.key)) for line in figure.lines])
     words = [
         f"Profile {first.profile.name}: {setting}, {first.rounds} rounds{K}; "
         f"seed{'s' if len(planned.seeds) > 1 else ''} {seeds}.",
         SCALES.get(str(first.profile.name), "") if first.data.name == "cifar10" else "",
-        rates.said([Rated(line["name"], by_line.get(line["key"], ()), line["values"]) for line in lines]),
+        rates.said(
+            [
+                Rated(line["name"], by_line.get(line["key"], ()), line["values"], rows[line["key"]])
+                for line in lines
+            ]
+        ),
         figure.note,
     ]
     if figure.kind == "dots":

@@ -46,6 +46,23 @@ def test_a_winner_beside_it_takes_no_line_its_rates():
     assert said(lines) == "Server rates: eta 2 (winner of a grid): a; eta 1, beta = nu = 0: b."
 
 
+def test_winners_of_grids_are_said_once_and_a_row_of_equal_rates_by_its_name():
+    words = ["eta 2, beta 0.9, nu 0.9", "eta 2, beta 0.9, nu 0.9", "eta 0.5, beta 0, nu 0"]
+    chosen = [f"{rates} (winner of g{i} (participation=x) on seed 0)" for i, rates in enumerate(words)]
+    rows = ["stale", "stale", ""]
+    lines = [Rated(name, [], *rest) for name, *rest in zip("abc", chosen, rows, strict=True)]
+    winners = "Server rates, winners of their grids on seed 0: "
+    assert said(lines) == f"{winners}eta 2, beta 0.9, nu 0.9: stale; eta 0.5: c."
+    of_two_rows = [*lines, Rated("d", [], chosen[0], "stale")]
+    assert "nu 0.9: stale;" in said(of_two_rows)
+    other = [*lines, Rated("d", [], chosen[2], "stale")]  # its row has other rates, too
+    assert said(other) == f"{winners}eta 2, beta 0.9, nu 0.9: a and b; eta 0.5: c and d."
+    no_winner = [*lines, Rated("d", [], "eta 1, beta 0, nu 0 (not a winner of the grid)")]
+    assert "(winner of g0 (participation=x) on seed 0): a;" in said(no_winner)
+    two_seeds = [*lines, Rated("d", [], chosen[0].replace("seed 0", "seed 1"))]
+    assert "on seed 1): d" in said(two_seeds)
+
+
 def test_rules_without_rates_have_none_and_many_lines_are_counted():
     assert said([Rated("a", [run((9, None, None, None))])]) == ""
     many = [Rated(f"line {i}", [run((9, i, i / 20, i / 30))]) for i in range(1, 12)]
