@@ -103,7 +103,7 @@ def caption(
         SCALES.get(str(first.profile.name), "") if first.data.name == "cifar10" else "",
         rates.said(
             [
-                Rated(line["name"], by_line.get(line["key"], ()), line["values"], rows[line["key"]])
+                Rated(line["name"], by_line.get(line["key"], ()), line["values"], rows.get(line["key"], ""))
                 for line in lines
             ]
         ),

@@ -26,7 +26,7 @@ def test_each_reading_has_a_winner_of_its_own():
 
 
 def test_an_experiment_takes_the_winner_and_a_typed_value_beats_it(tmp_path):
-    words = ["+experiment=fedgm", "profile=full"]  # full has no winners
+    words = ["+experiment=fedgm", "profile=paper"]  # paper has no winners
     plain = config.compose(words)
     stored = config.compose([*words, "+best.fedgm.fedgm={eta:3.5,beta:0.7,nu:0.95}"])
     assert (plain.algorithm.eta, plain.algorithm.nu) == (2.0, 0.9)
