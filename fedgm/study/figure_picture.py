@@ -27,8 +27,11 @@ PERIODS = {
 }
 SCALES = {  # what of the paper's setting is the paper's
     "full": "The paper states images, clients, epochs, local rate, rounds; depth, norm, batch are ours.",
-    "small": "The paper has 50,000 images of 32x32 and four times the rounds.",
+    "small": "The paper has 50,000 images of 32x32.",
 }
+MORE_ROUNDS = {
+    "small": "The paper has 50,000 images of 32x32 and four times the rounds."
+}  # in its own figures
 
 
 def picture(planned: PlannedFigure, lookup: Lookup, lines: Sequence[dict[str, Any]]) -> Figure:
@@ -95,12 +98,13 @@ def caption(
     first, figure = next(iter(planned.configs.values())), planned.figure
     runs = [run for of_line in by_line.values() for run in of_line]
     K, rows = mean_steps(runs), {line.key: line.row for line in figure.lines}
+    scales = {**SCALES, **MORE_ROUNDS} if figure.number else SCALES
     seeds = ", ".join(map(str, planned.seeds))
     setting = work([resolved(planned.config(line.key)) for line in figure.lines])
     words = [
         f"Profile {first.profile.name}: {setting}, {first.rounds} rounds{K}; "
         f"seed{'s' if len(planned.seeds) > 1 else ''} {seeds}.",
-        SCALES.get(str(first.profile.name), "") if first.data.name == "cifar10" else "",
+        scales.get(str(first.profile.name), "") if first.data.name == "cifar10" else "",
         rates.said(
             [
                 Rated(line["name"], by_line.get(line["key"], ()), line["values"], rows.get(line["key"], ""))

@@ -124,3 +124,9 @@ def test_parts_are_drawn_as_dots():
 def test_the_paper_s_setting_is_said_of_its_data_alone():
     words = [" ".join(caption(make(name, [1], (), "none"), {}, [])) for name in ("multistage", "outer")]
     assert ["The paper has 50,000 images" in text for text in words] == [True, False]
+
+
+@pytest.mark.parametrize(("name", "says"), [("fedgm", True), ("long", False)])
+def test_the_paper_s_rounds_are_compared_in_its_own_figures(name, says):
+    words = " ".join(caption(make(name, [1], (), "none"), {}, []))
+    assert ("four times the rounds" in words) == says
