@@ -2,7 +2,7 @@
 # Continues the runs behind docs/results, in the order of docs/predictions.md: one lane for each profile.
 #   bash docs/results/continue.sh full 1     # the lane, and how many runs stand side by side
 #   bash docs/results/continue.sh small 1
-#   bash docs/results/continue.sh keep        # copies stopped runs of `full` to docs/results/unfinished, for another machine
+#   bash docs/results/continue.sh keep        # packs stopped runs of `full` into docs/results/unfinished.tar.gz, for another machine
 # What is finished, here or in docs/results, is skipped; what was stopped goes on where it was.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -11,24 +11,19 @@ fedgm=${FEDGM:-.venv/bin/fedgm}
 store=docs/results/$lane
 export WANDB_MODE=disabled OMP_NUM_THREADS=1
 
-kept=docs/results/unfinished
-unfinished() {  # folders below $1 of runs of `full` that were stopped on the way
-  grep -rlE '"status": "(paused|running)"' --include=summary.json "$1" 2>/dev/null | xargs -r grep -l '"profile": "full"' |
-    xargs -r -n 1 dirname
-}
+kept=docs/results/unfinished.tar.gz  # an archive: what reads docs/results does not take it for results
 if [ "$lane" = keep ]; then
-  rm -rf "$kept"
-  for run in $(unfinished outputs); do
-    mkdir -p "$kept/$run/checkpoints"
-    cp "$run"/{config.yaml,metrics.jsonl,summary.json} "$kept/$run"
-    cp "$(find "$run/checkpoints" -name '*.ckpt' | sort | tail -1)" "$kept/$run/checkpoints"
+  rm -f "$kept"
+  files=()
+  for run in $(grep -rlE '"status": "(paused|running|stopped)"' --include=summary.json outputs | xargs -r grep -l '"profile": "full"' |
+      xargs -r -n 1 dirname); do
+    files+=("$run"/{config.yaml,metrics.jsonl,summary.json} "$(find "$run/checkpoints" -name '*.ckpt' | sort | tail -1)")
   done
+  [ ${#files[@]} = 0 ] || tar -czf "$kept" "${files[@]}"
   exit
 fi
-if [ "$lane" = full ]; then
-  for run in $(cd "$kept" 2>/dev/null && unfinished outputs); do  # what another machine had begun
-    [ -e "$run" ] || { mkdir -p "$run" && cp -r "$kept/$run/." "$run"; }
-  done
+if [ "$lane" = full ] && [ -f "$kept" ]; then
+  tar -xzf "$kept" --skip-old-files  # what another machine had begun
 fi
 
 mkdir -p "$store"
