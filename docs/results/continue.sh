@@ -13,13 +13,13 @@ export WANDB_MODE=disabled OMP_NUM_THREADS=1
 
 kept=docs/results/unfinished.tar.gz  # an archive: what reads docs/results does not take it for results
 if [ "$lane" = keep ]; then
-  rm -f "$kept"
   files=()
   for run in $(grep -rlE '"status": "(paused|running|stopped)"' --include=summary.json outputs | xargs -r grep -l '"profile": "full"' |
       xargs -r -n 1 dirname); do
     files+=("$run"/{config.yaml,metrics.jsonl,summary.json} "$(find "$run/checkpoints" -name '*.ckpt' | sort | tail -1)")
   done
-  [ ${#files[@]} = 0 ] || tar -czf "$kept" "${files[@]}"
+  [ ${#files[@]} = 0 ] && rm -f "$kept" && exit
+  tar -czf "$kept.tmp" "${files[@]}" && mv "$kept.tmp" "$kept"  # whole, or the one before it
   exit
 fi
 if [ "$lane" = full ] && [ -f "$kept" ]; then

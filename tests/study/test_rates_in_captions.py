@@ -130,3 +130,13 @@ def test_the_paper_s_setting_is_said_of_its_data_alone():
 def test_the_paper_s_rounds_are_compared_in_its_own_figures(name, says):
     words = " ".join(caption(make(name, [1], (), "none"), {}, []))
     assert ("four times the rounds" in words) == says
+
+
+def test_a_figure_names_the_row_of_lines_with_equal_rates():
+    planned = make("autonomous_parts", [1], (), "none")
+    rates = "eta 4, beta 0.9, nu 0.9 (winner of a grid on seed 0)"
+    lines = [
+        {"key": line.key, "name": line.name, "values": rates, "seeds": {}}
+        for line in planned.figure.lines[:4]
+    ]
+    assert "nu 0.9: deltas from the start, normalised." in " ".join(caption(planned, {}, lines))
